@@ -1,0 +1,235 @@
+//! Every limit and duration of the system in one value.
+//!
+//! The relations between them are part of the design (a lease must outlive its holder, a retry
+//! must fit the visibility timeout), so they are checked here and nowhere assumed. A test stack
+//! shortens durations through [`Policy::with_overrides`]; a production stack uses the defaults.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Limits and durations. Field names end in their unit; the defaults are the production values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Runs a row may have before it is buried: one and five retries.
+    pub attempts_max: u32,
+    /// A claimed row is overdue this long after it was received.
+    pub first_due_ms: u64,
+    /// A failed, redriven or throttled row is overdue this long after its retry time.
+    pub retry_grace_ms: u64,
+    /// A duplicate of a pending row older than this is sent to the queue again.
+    pub resend_after_ms: u64,
+    /// A message may redrive a dead row only if sent this long after the burial.
+    pub redrive_margin_ms: u64,
+    /// A failed row may be leased this long before its retry time.
+    pub lease_early_ms: u64,
+    /// A lease ends this long after its holder's deadline.
+    pub lease_margin_ms: u64,
+    /// A record is cut off this long before the consumer's deadline.
+    pub cut_off_ms: u64,
+    /// First back-off after a transient failure; doubles with each run.
+    pub transient_base_ms: u64,
+    /// Longest back-off after a transient failure.
+    pub transient_max_ms: u64,
+    /// Back-off after a rate limit: this much per run.
+    pub rate_limited_step_ms: u64,
+    /// Longest back-off after a rate limit, `Retry-After` included.
+    pub rate_limited_max_ms: u64,
+    /// A throttled row gives its attempt back for this long, then it fails.
+    pub throttled_max_ms: u64,
+    /// First distance between sweeps of one row; doubles with each sweep.
+    pub sweep_base_ms: u64,
+    /// Longest distance between sweeps of one row.
+    pub sweep_max_ms: u64,
+    /// Messages one steward run may send.
+    pub sends_max: u32,
+    /// With more visible messages than this in the queue, sweeps wait.
+    pub backlog_messages: u64,
+    /// ... until a row is overdue by this much.
+    pub backlog_overdue_ms: u64,
+    /// Automatic redrives of one row.
+    pub redrives_max: u32,
+    /// The first automatic redrive is spread over this long after the burial.
+    pub redrive_spread_ms: u64,
+    /// Distance between automatic redrives of one row.
+    pub redrive_interval_ms: u64,
+    /// The steward redrives dead rows this often.
+    pub redrive_every_ms: u64,
+    /// The steward clears dead-letter copies of settled rows this often.
+    pub clear_every_ms: u64,
+    /// Settled rows are kept this many days.
+    pub retention_days: u32,
+    /// A compressed body up to this size stays in its row.
+    pub inline_bytes_max: usize,
+    /// Larger bodies are cut into chunks of at most this size.
+    pub chunk_bytes_max: usize,
+    /// Chunks live this many days longer than a settled row.
+    pub chunk_extra_days: u32,
+    /// A decoded body above this size is refused: the platform's own limit.
+    pub body_bytes_max: usize,
+    /// Events one delivery may carry.
+    pub events_max: usize,
+    /// The receiver answers this long before its deadline, whatever happens.
+    pub answer_margin_ms: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            attempts_max: 6,
+            first_due_ms: 60_000,
+            retry_grace_ms: 120_000,
+            resend_after_ms: 30_000,
+            redrive_margin_ms: 10_000,
+            lease_early_ms: 1_000,
+            lease_margin_ms: 10_000,
+            cut_off_ms: 5_000,
+            transient_base_ms: 1_000,
+            transient_max_ms: 300_000,
+            rate_limited_step_ms: 10_000,
+            rate_limited_max_ms: 60_000,
+            throttled_max_ms: 3_600_000,
+            sweep_base_ms: 120_000,
+            sweep_max_ms: 3_600_000,
+            sends_max: 1_000,
+            backlog_messages: 1_000,
+            backlog_overdue_ms: 3_600_000,
+            redrives_max: 5,
+            redrive_spread_ms: 60_000,
+            redrive_interval_ms: 3_600_000,
+            redrive_every_ms: 300_000,
+            clear_every_ms: 900_000,
+            retention_days: 90,
+            inline_bytes_max: 4_096,
+            chunk_bytes_max: 350_000,
+            chunk_extra_days: 180,
+            body_bytes_max: 6 * 1_024 * 1_024,
+            events_max: 500,
+            answer_margin_ms: 1_000,
+        }
+    }
+}
+
+/// Why a policy was refused.
+#[derive(Debug, Error)]
+pub enum PolicyError {
+    /// The overrides are no JSON object of known keys.
+    #[error("PolicyOverrides must be a JSON object of policy settings: {0}")]
+    Unreadable(#[source] serde_json::Error),
+    /// Two settings contradict each other.
+    #[error("policy: {relation} does not hold ({left} against {right})")]
+    Relation {
+        /// The relation in words.
+        relation: &'static str,
+        /// Its left side.
+        left: u64,
+        /// Its right side.
+        right: u64,
+    },
+}
+
+impl Policy {
+    /// The default policy with the settings of `json` in their place; an empty text changes
+    /// nothing. Unknown keys and contradictions are errors.
+    pub fn with_overrides(json: &str) -> Result<Self, PolicyError> {
+        let policy = if json.trim().is_empty() {
+            Self::default()
+        } else {
+            serde_json::from_str(json).map_err(PolicyError::Unreadable)?
+        };
+        policy.check()?;
+        Ok(policy)
+    }
+
+    /// The relations the protocol rests on.
+    pub fn check(&self) -> Result<(), PolicyError> {
+        let at_least = |left: u64, right: u64, relation: &'static str| {
+            if left >= right {
+                Ok(())
+            } else {
+                Err(PolicyError::Relation {
+                    relation,
+                    left,
+                    right,
+                })
+            }
+        };
+        at_least(u64::from(self.attempts_max), 1, "attempts_max >= 1")?;
+        at_least(self.lease_margin_ms, 1, "lease_margin_ms >= 1")?;
+        at_least(
+            self.transient_max_ms,
+            self.transient_base_ms,
+            "transient_max_ms >= transient_base_ms",
+        )?;
+        at_least(
+            self.sweep_max_ms,
+            self.sweep_base_ms,
+            "sweep_max_ms >= sweep_base_ms",
+        )?;
+        at_least(
+            self.first_due_ms,
+            self.resend_after_ms,
+            "first_due_ms >= resend_after_ms",
+        )?;
+        at_least(u64::from(self.sends_max), 1, "sends_max >= 1")?;
+        at_least(u64::from(self.retention_days), 1, "retention_days >= 1")?;
+        // A DynamoDB item holds 400 KB; a chunk row carries its key beside the bytes.
+        at_least(
+            380_000,
+            len(self.chunk_bytes_max),
+            "chunk_bytes_max <= 380000",
+        )?;
+        at_least(len(self.chunk_bytes_max), 1, "chunk_bytes_max >= 1")?;
+        at_least(
+            350_000,
+            len(self.inline_bytes_max),
+            "inline_bytes_max <= 350000",
+        )
+    }
+
+    /// How long a settled row is kept, in seconds.
+    #[must_use]
+    pub fn retention_seconds(&self) -> u64 {
+        u64::from(self.retention_days).saturating_mul(86_400)
+    }
+
+    /// How long a body chunk is kept from its birth, in seconds.
+    #[must_use]
+    pub fn chunk_seconds(&self) -> u64 {
+        let days = self.retention_days.saturating_add(self.chunk_extra_days);
+        u64::from(days).saturating_mul(86_400)
+    }
+}
+
+fn len(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_production_values_keep_every_relation() {
+        Policy::default().check().unwrap();
+        assert_eq!(Policy::with_overrides("").unwrap(), Policy::default());
+    }
+
+    #[test]
+    fn an_override_changes_one_setting_and_an_unknown_one_is_named() {
+        let policy =
+            Policy::with_overrides(r#"{"first_due_ms":1000,"resend_after_ms":500}"#).unwrap();
+        assert_eq!(policy.first_due_ms, 1_000);
+        assert_eq!(policy.attempts_max, 6);
+        let error = Policy::with_overrides(r#"{"frist_due_ms":1}"#).unwrap_err();
+        assert!(format!("{error}").contains("frist_due_ms"));
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        assert!(Policy::with_overrides(r#"{"attempts_max":0}"#).is_err());
+        assert!(Policy::with_overrides(r#"{"chunk_bytes_max":400000}"#).is_err());
+        assert!(Policy::with_overrides(r#"{"sweep_max_ms":1}"#).is_err());
+    }
+}

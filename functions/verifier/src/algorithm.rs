@@ -1,0 +1,156 @@
+//! Signature algorithms, each a thin wrapper over a `RustCrypto` primitive.
+//!
+//! MACs are compared in constant time against every candidate without an early exit. Public-key
+//! checks have no secret to leak and may return early.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha1::Sha1;
+use sha2::{Sha256, Sha512};
+use subtle::{Choice, ConstantTimeEq as _};
+
+use crate::key::Material;
+
+/// How the signed text becomes a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Algorithm {
+    HmacSha1,
+    HmacSha256,
+    HmacSha512,
+    Ed25519,
+    EcdsaP256,
+    RsaSha256,
+}
+
+impl Algorithm {
+    pub(crate) const CHOICES: &'static [(&'static str, Self)] = &[
+        ("hmac-sha256", Self::HmacSha256),
+        ("hmac-sha1", Self::HmacSha1),
+        ("hmac-sha512", Self::HmacSha512),
+        ("ed25519", Self::Ed25519),
+        ("ecdsa-p256-sha256", Self::EcdsaP256),
+        ("rsa-sha256", Self::RsaSha256),
+    ];
+
+    /// Whether `material` is a key for this algorithm.
+    pub(crate) const fn fits(self, material: &Material) -> bool {
+        match self {
+            Self::HmacSha1 | Self::HmacSha256 | Self::HmacSha512 => {
+                matches!(material, Material::Secret(_))
+            }
+            Self::Ed25519 => matches!(material, Material::Ed25519 { .. }),
+            Self::EcdsaP256 => matches!(material, Material::P256 { .. }),
+            Self::RsaSha256 => matches!(material, Material::Rsa { .. }),
+        }
+    }
+
+    /// Whether `bytes` could be a signature of this algorithm at all.
+    pub(crate) const fn plausible_length(self, bytes: usize) -> bool {
+        match self {
+            Self::HmacSha1 => bytes == 20,
+            Self::HmacSha256 => bytes == 32,
+            Self::HmacSha512 | Self::Ed25519 => bytes == 64,
+            Self::EcdsaP256 => bytes >= 8 && bytes <= 72,
+            Self::RsaSha256 => bytes >= 128 && bytes <= 1_024,
+        }
+    }
+
+    /// Whether `material` made any of `candidates` over the joined `pieces`.
+    pub(crate) fn matches(
+        self,
+        material: &Material,
+        pieces: &[&[u8]],
+        candidates: &[&[u8]],
+    ) -> Choice {
+        match material {
+            Material::Secret(secret) => match self.mac(secret, pieces) {
+                Some(mac) => candidates
+                    .iter()
+                    .fold(Choice::from(0), |any, candidate| any | mac.ct_eq(candidate)),
+                None => Choice::from(0),
+            },
+            Material::Ed25519 { .. } | Material::P256 { .. } | Material::Rsa { .. } => {
+                let message = pieces.concat();
+                let any = candidates
+                    .iter()
+                    .any(|candidate| self.public_key_matches(material, &message, candidate));
+                Choice::from(u8::from(any))
+            }
+            Material::Certificate { .. } | Material::Pair { .. } => Choice::from(0),
+        }
+    }
+
+    /// The MAC of the joined `pieces`, for the HMAC family.
+    pub(crate) fn mac(self, secret: &[u8], pieces: &[&[u8]]) -> Option<Vec<u8>> {
+        match self {
+            Self::HmacSha1 => {
+                let mut mac = Hmac::<Sha1>::new_from_slice(secret).ok()?;
+                pieces.iter().for_each(|piece| mac.update(piece));
+                Some(mac.finalize().into_bytes().to_vec())
+            }
+            Self::HmacSha256 => {
+                let mut mac = Hmac::<Sha256>::new_from_slice(secret).ok()?;
+                pieces.iter().for_each(|piece| mac.update(piece));
+                Some(mac.finalize().into_bytes().to_vec())
+            }
+            Self::HmacSha512 => {
+                let mut mac = Hmac::<Sha512>::new_from_slice(secret).ok()?;
+                pieces.iter().for_each(|piece| mac.update(piece));
+                Some(mac.finalize().into_bytes().to_vec())
+            }
+            Self::Ed25519 | Self::EcdsaP256 | Self::RsaSha256 => None,
+        }
+    }
+
+    /// Whether `signature` is a public-key signature of `message`.
+    pub(crate) fn public_key_matches(
+        self,
+        material: &Material,
+        message: &[u8],
+        signature: &[u8],
+    ) -> bool {
+        match (self, material) {
+            (Self::Ed25519, Material::Ed25519 { public, .. }) => {
+                ed25519_dalek::Signature::from_slice(signature)
+                    .is_ok_and(|signature| public.verify_strict(message, &signature).is_ok())
+            }
+            (Self::EcdsaP256, Material::P256 { public }) => {
+                use p256::ecdsa::signature::Verifier as _;
+                p256::ecdsa::Signature::from_der(signature)
+                    .is_ok_and(|signature| public.verify(message, &signature).is_ok())
+            }
+            (Self::RsaSha256, Material::Rsa { public }) => {
+                rsa_sha256_matches(public, message, signature)
+            }
+            (_, _) => false,
+        }
+    }
+
+    /// Signs the joined `pieces`; `None` when the private half is not here.
+    pub(crate) fn sign(self, material: &Material, pieces: &[&[u8]]) -> Option<Vec<u8>> {
+        match material {
+            Material::Secret(secret) => self.mac(secret, pieces),
+            Material::Ed25519 { signing, .. } => {
+                use ed25519_dalek::Signer as _;
+                let signing = signing.as_ref()?;
+                Some(signing.sign(&pieces.concat()).to_bytes().to_vec())
+            }
+            Material::P256 { .. }
+            | Material::Rsa { .. }
+            | Material::Certificate { .. }
+            | Material::Pair { .. } => None,
+        }
+    }
+}
+
+/// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, section 8.2).
+pub(crate) fn rsa_sha256_matches(
+    public: &rsa::RsaPublicKey,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    use sha2::Digest as _;
+    let digest = Sha256::digest(message);
+    public
+        .verify(rsa::Pkcs1v15Sign::new::<Sha256>(), &digest, signature)
+        .is_ok()
+}

@@ -1,0 +1,126 @@
+//! What a verified delivery contains: one event or many, or the reason why it cannot be used.
+//!
+//! An unusable delivery is authentic, so nobody may drop it: the reason travels with the event type
+//! where one is known, and the caller keeps the bytes.
+
+use std::borrow::Cow;
+
+/// One thing with an id that a delivery carries.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Event<'b> {
+    /// The provider's own event id, or the one the preset composes. Never empty, no control
+    /// characters, compared as bytes.
+    pub id: String,
+    /// The provider's event type; empty where the provider has none.
+    pub event_type: String,
+    /// `Some(true)` for a live-mode event, `Some(false)` for a test-mode one.
+    pub live: Option<bool>,
+    /// SHA-256 of what the preset says identifies a resend. `None`: nothing to compare.
+    pub identity: Option<[u8; 32]>,
+    /// When it happened, by the provider's word, in milliseconds since the Unix epoch.
+    pub occurred_at_ms: Option<u64>,
+    /// This event's bytes: the whole body, or its slice of a batch.
+    pub body: Cow<'b, [u8]>,
+}
+
+impl std::fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Event")
+            .field("id", &self.id)
+            .field("event_type", &self.event_type)
+            .field("live", &self.live)
+            .field("occurred_at_ms", &self.occurred_at_ms)
+            .field("body_bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A verified delivery that cannot become rows of its own.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+#[must_use]
+pub struct Unusable {
+    /// What is wrong with it.
+    pub reason: UnusableReason,
+    /// The event type, where it could still be read.
+    pub event_type: Option<String>,
+}
+
+/// What makes a verified delivery unusable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableReason {
+    /// The body is not UTF-8.
+    #[error("the body is not UTF-8")]
+    NotUtf8,
+    /// The body is not JSON, or not the JSON this provider sends.
+    #[error("the body is not usable JSON at line {line}, column {column}")]
+    NotJson {
+        /// Line of the first error, counted from 1; 0 when the shape is wrong as a whole.
+        line: usize,
+        /// Column of the first error.
+        column: usize,
+    },
+    /// The body is not the form the provider sends.
+    #[error("the body is not the form this provider sends: expected {expected}")]
+    NotForm {
+        /// What it should be.
+        expected: String,
+    },
+    /// No usable event id where the preset says it is.
+    #[error("no usable event id at {at}")]
+    NoEventId {
+        /// Where it should be.
+        at: String,
+    },
+    /// More events in one delivery than is allowed.
+    #[error("{found} events in one delivery, at most {max} are taken")]
+    TooManyEvents {
+        /// How many there are.
+        found: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// A key that decides identity appears twice in one object.
+    #[error("the key at {at} appears twice in one object")]
+    DuplicateKey {
+        /// Its pointer.
+        at: String,
+    },
+    /// The batch is not where the preset says it is.
+    #[error("no list of events at {at}")]
+    NoBatch {
+        /// Where it should be.
+        at: String,
+    },
+    /// A statement the provider makes about the event contradicts another one.
+    #[error("{what}")]
+    Contradiction {
+        /// What contradicts what.
+        what: String,
+    },
+}
+
+impl UnusableReason {
+    /// A stable `snake_case` name for metrics and logs.
+    #[must_use]
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::NotUtf8 => "not_utf8",
+            Self::NotJson { .. } => "not_json",
+            Self::NotForm { .. } => "not_form",
+            Self::NoEventId { .. } => "no_event_id",
+            Self::TooManyEvents { .. } => "too_many_events",
+            Self::DuplicateKey { .. } => "duplicate_key",
+            Self::NoBatch { .. } => "no_batch",
+            Self::Contradiction { .. } => "contradiction",
+        }
+    }
+
+    /// The same reason without a known event type.
+    pub(crate) const fn untyped(self) -> Unusable {
+        Unusable {
+            reason: self,
+            event_type: None,
+        }
+    }
+}
