@@ -84,17 +84,23 @@ impl Algorithm {
         match self {
             Self::HmacSha1 => {
                 let mut mac = Hmac::<Sha1>::new_from_slice(secret).ok()?;
-                pieces.iter().for_each(|piece| mac.update(piece));
+                for piece in pieces {
+                    mac.update(piece);
+                }
                 Some(mac.finalize().into_bytes().to_vec())
             }
             Self::HmacSha256 => {
                 let mut mac = Hmac::<Sha256>::new_from_slice(secret).ok()?;
-                pieces.iter().for_each(|piece| mac.update(piece));
+                for piece in pieces {
+                    mac.update(piece);
+                }
                 Some(mac.finalize().into_bytes().to_vec())
             }
             Self::HmacSha512 => {
                 let mut mac = Hmac::<Sha512>::new_from_slice(secret).ok()?;
-                pieces.iter().for_each(|piece| mac.update(piece));
+                for piece in pieces {
+                    mac.update(piece);
+                }
                 Some(mac.finalize().into_bytes().to_vec())
             }
             Self::Ed25519 | Self::EcdsaP256 | Self::RsaSha256 => None,
@@ -144,13 +150,11 @@ impl Algorithm {
 
 /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, section 8.2).
 pub(crate) fn rsa_sha256_matches(
-    public: &rsa::RsaPublicKey,
+    public: &rsa::PublicKey,
     message: &[u8],
     signature: &[u8],
 ) -> bool {
     use sha2::Digest as _;
     let digest = Sha256::digest(message);
-    public
-        .verify(rsa::Pkcs1v15Sign::new::<Sha256>(), &digest, signature)
-        .is_ok()
+    public.verify(rsa::Pkcs1v15Sign::new::<Sha256>(), &digest, signature).is_ok()
 }

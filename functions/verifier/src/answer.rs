@@ -17,12 +17,7 @@ impl Answer {
     /// An answer with this status and nothing else.
     #[must_use]
     pub const fn empty(status: u16) -> Self {
-        Self {
-            status,
-            content_type: None,
-            body: Vec::new(),
-            headers: Vec::new(),
-        }
+        Self { status, content_type: None, body: Vec::new(), headers: Vec::new() }
     }
 
     /// A `200` with a plain-text body.

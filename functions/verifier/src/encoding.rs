@@ -22,9 +22,8 @@ impl Encoding {
     pub(crate) fn decode(self, text: &str) -> Option<Vec<u8>> {
         match self {
             Self::Hex => {
-                let canonical = text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+                let canonical =
+                    text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
                 if canonical { hex::decode(text).ok() } else { None }
             }
             Self::Base64 => general_purpose::STANDARD.decode(text).ok(),

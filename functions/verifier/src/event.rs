@@ -21,6 +21,24 @@ pub struct Event<'b> {
     pub occurred_at_ms: Option<u64>,
     /// This event's bytes: the whole body, or its slice of a batch.
     pub body: Cow<'b, [u8]>,
+    /// Why this element of a batch cannot be used, while its neighbours can. Its `id` is then
+    /// `sha256:` and the hash of its bytes. Always `None` outside a batch.
+    pub unusable: Option<UnusableReason>,
+}
+
+impl Event<'_> {
+    /// The same event, owning its bytes.
+    pub(crate) fn into_owned(self) -> Event<'static> {
+        Event {
+            id: self.id,
+            event_type: self.event_type,
+            live: self.live,
+            identity: self.identity,
+            occurred_at_ms: self.occurred_at_ms,
+            body: Cow::Owned(self.body.into_owned()),
+            unusable: self.unusable,
+        }
+    }
 }
 
 impl std::fmt::Debug for Event<'_> {
@@ -31,6 +49,7 @@ impl std::fmt::Debug for Event<'_> {
             .field("live", &self.live)
             .field("occurred_at_ms", &self.occurred_at_ms)
             .field("body_bytes", &self.body.len())
+            .field("unusable", &self.unusable)
             .finish_non_exhaustive()
     }
 }
@@ -92,11 +111,11 @@ pub enum UnusableReason {
         /// Where it should be.
         at: String,
     },
-    /// A statement the provider makes about the event contradicts another one.
-    #[error("{what}")]
-    Contradiction {
-        /// What contradicts what.
-        what: String,
+    /// A value that this source requires of every event is missing.
+    #[error("this source requires {at} and the event has none")]
+    RequiredMissing {
+        /// Where it should be.
+        at: String,
     },
 }
 
@@ -112,15 +131,7 @@ impl UnusableReason {
             Self::TooManyEvents { .. } => "too_many_events",
             Self::DuplicateKey { .. } => "duplicate_key",
             Self::NoBatch { .. } => "no_batch",
-            Self::Contradiction { .. } => "contradiction",
-        }
-    }
-
-    /// The same reason without a known event type.
-    pub(crate) const fn untyped(self) -> Unusable {
-        Unusable {
-            reason: self,
-            event_type: None,
+            Self::RequiredMissing { .. } => "required_missing",
         }
     }
 }

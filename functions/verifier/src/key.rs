@@ -22,24 +22,15 @@ pub(crate) enum Material {
     /// The bytes of a shared secret.
     Secret(Zeroizing<Vec<u8>>),
     /// An Ed25519 public key, and the private half where a test signs with it.
-    Ed25519 {
-        public: ed25519_dalek::VerifyingKey,
-        signing: Option<ed25519_dalek::SigningKey>,
-    },
+    Ed25519 { public: ed25519_dalek::VerifyingKey, signing: Option<Box<ed25519_dalek::SigningKey>> },
     /// A P-256 public key.
     P256 { public: p256::ecdsa::VerifyingKey },
     /// An RSA public key.
-    Rsa { public: rsa::RsaPublicKey },
+    Rsa { public: Box<rsa::PublicKey> },
     /// An RSA key that a certificate vouches for, and the URL it came from.
-    Certificate {
-        url: String,
-        public: rsa::RsaPublicKey,
-    },
+    Certificate { url: String, public: Box<rsa::PublicKey> },
     /// A public name and a private secret, both handed out by the provider.
-    Pair {
-        name: String,
-        secret: Zeroizing<Vec<u8>>,
-    },
+    Pair { name: String, secret: Zeroizing<Vec<u8>> },
 }
 
 /// The form in which a provider hands out its keys.
@@ -55,7 +46,7 @@ pub(crate) enum KeyForm {
     StandardWebhooks,
     /// 64 hexadecimal digits of an Ed25519 public key.
     Ed25519,
-    /// A P-256 public key: base64 of its SPKI form, or PEM.
+    /// A P-256 public key: base64 of its SPKI form, PEM, or a JSON Web Key.
     P256,
     /// An RSA public key as PEM.
     Rsa,
@@ -84,7 +75,7 @@ impl KeyForm {
                 "`whsec_` and base64 of 16 to 64 bytes, or `whpk_` and a public key"
             }
             Self::Ed25519 => "64 hexadecimal digits of an Ed25519 public key",
-            Self::P256 => "a P-256 public key as PEM or base64",
+            Self::P256 => "a P-256 public key as PEM, base64 or JWK",
             Self::Rsa => "an RSA public key as PEM",
             Self::Pair => "a name, a colon, and a secret",
         }
@@ -113,13 +104,9 @@ impl KeyForm {
         if is_placeholder(text) {
             return Err(KeyDefect::Placeholder);
         }
-        let material = self.material(text).ok_or(KeyDefect::Malformed {
-            expected: self.expected(),
-        })?;
-        Ok(Key {
-            kid: kid.to_owned(),
-            material,
-        })
+        let material =
+            self.material(text).ok_or(KeyDefect::Malformed { expected: self.expected() })?;
+        Ok(Key { kid: kid.to_owned(), material })
     }
 
     fn material(self, text: &str) -> Option<Material> {
@@ -132,14 +119,17 @@ impl KeyForm {
             Self::P256 => {
                 let public = if text.starts_with("-----BEGIN ") {
                     p256::ecdsa::VerifyingKey::from_public_key_pem(text).ok()?
+                } else if text.starts_with('{') {
+                    p256_from_jwk(text)?
                 } else {
-                    p256::ecdsa::VerifyingKey::from_public_key_der(&decode_key_base64(text)?).ok()?
+                    p256::ecdsa::VerifyingKey::from_public_key_der(&decode_key_base64(text)?)
+                        .ok()?
                 };
                 Some(Material::P256 { public })
             }
             Self::Rsa => {
-                let public = rsa::RsaPublicKey::from_public_key_pem(text).ok()?;
-                Some(Material::Rsa { public })
+                let public = rsa::PublicKey::from_public_key_pem(text).ok()?;
+                Some(Material::Rsa { public: Box::new(public) })
             }
             Self::Pair => {
                 let (name, value) = text.split_once(':')?;
@@ -163,9 +153,7 @@ impl Key {
 
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Key")
-            .field("kid", &self.kid)
-            .finish_non_exhaustive()
+        f.debug_struct("Key").field("kid", &self.kid).finish_non_exhaustive()
     }
 }
 
@@ -197,10 +185,19 @@ fn secret(bytes: Vec<u8>) -> Material {
 fn ed25519_public(bytes: &[u8]) -> Option<Material> {
     let bytes: &[u8; 32] = bytes.try_into().ok()?;
     let public = ed25519_dalek::VerifyingKey::from_bytes(bytes).ok()?;
-    (!public.is_weak()).then_some(Material::Ed25519 {
-        public,
-        signing: None,
-    })
+    (!public.is_weak()).then_some(Material::Ed25519 { public, signing: None })
+}
+
+/// A JSON Web Key (RFC 7518, section 6.2.1) on the curve P-256.
+fn p256_from_jwk(text: &str) -> Option<p256::ecdsa::VerifyingKey> {
+    use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+    let jwk: serde_json::Value = serde_json::from_str(text).ok()?;
+    if jwk.get("kty")?.as_str()? != "EC" || jwk.get("crv")?.as_str()? != "P-256" {
+        return None;
+    }
+    let coordinate = |name| URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok();
+    let point = [vec![4], coordinate("x")?, coordinate("y")?].concat();
+    p256::ecdsa::VerifyingKey::from_sec1_bytes(&point).ok()
 }
 
 /// The three key forms of the Standard Webhooks specification. The prefix `whsec_` is optional
@@ -215,10 +212,8 @@ fn standard_webhooks(text: &str) -> Option<Material> {
         let signing = ed25519_dalek::SigningKey::from_bytes(seed);
         let public = signing.verifying_key();
         let declared = bytes.get(32..)?;
-        return (declared == public.as_bytes()).then_some(Material::Ed25519 {
-            public,
-            signing: Some(signing),
-        });
+        return (declared == public.as_bytes())
+            .then_some(Material::Ed25519 { public, signing: Some(Box::new(signing)) });
     }
     let bytes = decode_key_base64(text.strip_prefix("whsec_").unwrap_or(text))?;
     (16..=64).contains(&bytes.len()).then(|| secret(bytes))
@@ -245,10 +240,7 @@ fn is_placeholder(text: &str) -> bool {
         "insertsecrethere",
     ];
     let lower = text.to_ascii_lowercase();
-    let bare: String = lower
-        .chars()
-        .filter(|character| character.is_ascii_alphanumeric())
-        .collect();
+    let bare: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
     let template = (text.starts_with('<') && text.ends_with('>'))
         || text.contains("${")
         || text.contains("{{")

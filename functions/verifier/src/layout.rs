@@ -14,21 +14,11 @@ pub(crate) const ENTRIES_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// The value is one signature behind a fixed prefix.
-    Plain {
-        prefix: String,
-        algorithm: Algorithm,
-    },
+    Plain { prefix: String, algorithm: Algorithm },
     /// `t=1,v1=ab,v1=cd`: entries cut at `separator`, each cut at its first `assign`.
-    Pairs {
-        separator: char,
-        assign: char,
-        signatures: Vec<(String, Algorithm)>,
-    },
+    Pairs { separator: char, assign: char, signatures: Vec<(String, Algorithm)> },
     /// `1663103925004,ab,cd`: the first entry is field `0`, the rest are signatures.
-    Positional {
-        separator: char,
-        algorithm: Algorithm,
-    },
+    Positional { separator: char, algorithm: Algorithm },
 }
 
 /// A signature header, cut up.
@@ -58,30 +48,22 @@ impl Parsed<'_> {
 impl Layout {
     /// Cuts `value`, the value of `header`.
     pub(crate) fn parse<'a>(&self, header: &str, value: &'a str) -> Result<Parsed<'a>, Rejection> {
-        let mut parsed = Parsed {
-            fields: Vec::new(),
-            signatures: Vec::new(),
-        };
+        let mut parsed = Parsed { fields: Vec::new(), signatures: Vec::new() };
         match self {
             Self::Plain { prefix, algorithm } => {
                 if value.contains(',') {
-                    return Err(Rejection::HeaderRepeated {
-                        header: header.to_owned(),
-                    });
+                    return Err(Rejection::HeaderRepeated { header: header.to_owned() });
                 }
                 let Some(signature) = value.strip_prefix(prefix.as_str()) else {
-                    return Err(Rejection::SchemeRefused {
-                        header: header.to_owned(),
-                    });
+                    return Err(Rejection::SchemeRefused { header: header.to_owned() });
                 };
                 parsed.signatures.push((*algorithm, signature));
             }
-            Self::Pairs {
-                separator,
-                assign,
-                signatures,
-            } => {
+            Self::Pairs { separator, assign, signatures } => {
                 for entry in entries(header, value, *separator)? {
+                    if looks_joined(entry, *separator, *assign) {
+                        return Err(Rejection::HeaderRepeated { header: header.to_owned() });
+                    }
                     let Some((key, value)) = entry.split_once(*assign) else {
                         continue;
                     };
@@ -91,13 +73,12 @@ impl Layout {
                     }
                 }
             }
-            Self::Positional {
-                separator,
-                algorithm,
-            } => {
+            Self::Positional { separator, algorithm } => {
                 for (index, entry) in entries(header, value, *separator)?.into_iter().enumerate() {
                     if index == 0 {
                         parsed.fields.push(("0", entry));
+                    } else if parsed.field("0").is_some_and(|time| is_like(entry, time)) {
+                        return Err(Rejection::HeaderRepeated { header: header.to_owned() });
                     } else {
                         parsed.signatures.push((*algorithm, entry));
                     }
@@ -105,9 +86,7 @@ impl Layout {
             }
         }
         if parsed.signatures.is_empty() {
-            return Err(Rejection::SchemeRefused {
-                header: header.to_owned(),
-            });
+            return Err(Rejection::SchemeRefused { header: header.to_owned() });
         }
         Ok(parsed)
     }
@@ -121,11 +100,7 @@ impl Layout {
     ) -> String {
         match self {
             Self::Plain { prefix, .. } => format!("{prefix}{signature}"),
-            Self::Pairs {
-                separator,
-                assign,
-                signatures,
-            } => {
+            Self::Pairs { separator, assign, signatures } => {
                 let version = signatures
                     .iter()
                     .find(|(_, known)| *known == algorithm)
@@ -154,16 +129,25 @@ impl Layout {
     }
 }
 
+/// Whether an entry shows the comma with which gateways join the values of a repeated header.
+/// White space counts as its trace: no vendor writes any between entries.
+fn looks_joined(entry: &str, separator: char, assign: char) -> bool {
+    let commas = entry.matches(',').count();
+    let own = usize::from(assign == ',');
+    entry.trim() != entry || (separator != ',' && commas > own)
+}
+
+/// Whether an entry is another time, or joined behind white space, where only signatures may
+/// follow the first.
+fn is_like(entry: &str, time: &str) -> bool {
+    let bare = entry.trim();
+    bare != entry || (bare.len() == time.len() && bare.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 fn entries<'a>(header: &str, value: &'a str, separator: char) -> Result<Vec<&'a str>, Rejection> {
-    let entries: Vec<&str> = value
-        .split(separator)
-        .take(ENTRIES_MAX.saturating_add(1))
-        .collect();
+    let entries: Vec<&str> = value.split(separator).take(ENTRIES_MAX.saturating_add(1)).collect();
     if entries.len() > ENTRIES_MAX {
-        return Err(Rejection::TooManySignatures {
-            header: header.to_owned(),
-            max: ENTRIES_MAX,
-        });
+        return Err(Rejection::TooManySignatures { header: header.to_owned(), max: ENTRIES_MAX });
     }
     Ok(entries)
 }

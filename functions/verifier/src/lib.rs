@@ -1,4 +1,12 @@
 //! Verifies webhook deliveries: request bytes, keys and a time in; a verdict out.
+//!
+//! A [`Preset`] describes a provider. It makes [`Key`]s from the texts the provider hands out,
+//! decides with them whether a [`Request`] is authentic, and reads the [`Event`]s in it. The same
+//! description signs, so that samples and tests go through the engine that verifies.
+//!
+//! Pure on purpose: no I/O, no clock, no environment, no randomness, and no panic on any input.
+//! What needs the network (a certificate, a refreshed secret) is a [`Rejection`] that says what to
+//! fetch; the caller fetches it and asks again.
 
 #![warn(
     clippy::wildcard_enum_match_arm,
@@ -7,16 +15,26 @@
     clippy::as_conversions
 )]
 
+mod algorithm;
 mod answer;
+mod encoding;
 mod event;
+mod extract;
+mod handshake;
 mod key;
+mod layout;
 mod preset;
 mod rejection;
 mod request;
+mod scheme;
+mod template;
+mod time;
 
 pub use answer::Answer;
 pub use event::{Event, Unusable, UnusableReason};
 pub use key::{Key, KeyDefect};
-pub use preset::{Preset, PresetDefect, preset_names, preset_table};
+pub use preset::builtin::{preset_names, preset_table};
+pub use preset::section::PresetDefect;
+pub use preset::{EntityFacts, Preset};
 pub use rejection::{CannotSign, Rejection, Verified};
 pub use request::{HeaderLookup, Headers, Request};

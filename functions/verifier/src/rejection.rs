@@ -150,20 +150,14 @@ impl Rejection {
     /// than in the request (answer 401).
     #[must_use]
     pub const fn is_ours(&self) -> bool {
-        matches!(
-            self,
-            Self::NoUsableKey | Self::NoPublicUrl | Self::NeedsCertificate { .. }
-        )
+        matches!(self, Self::NoUsableKey | Self::NoPublicUrl | Self::NeedsCertificate { .. })
     }
 
     /// Whether another secret could make this request pass, so that fetching the secrets again is
     /// worth one network call.
     #[must_use]
     pub const fn may_heal_with_newer_keys(&self) -> bool {
-        matches!(
-            self,
-            Self::NoUsableKey | Self::KeyUnknown | Self::NoSignatureMatched
-        )
+        matches!(self, Self::NoUsableKey | Self::KeyUnknown | Self::NoSignatureMatched)
     }
 }
 
@@ -188,6 +182,9 @@ pub enum CannotSign {
         /// What to do instead.
         hint: &'static str,
     },
+    /// The body does not have the form that this provider's signature is computed over.
+    #[error("the body does not have the form that this provider signs")]
+    BodyUnreadable,
     /// The time cannot be written in the scheme's format.
     #[error("the time cannot be written in this scheme's format")]
     TimeOutOfRange,

@@ -50,17 +50,13 @@ impl Headers {
 
     /// Adds one header line. Repeated names are kept, each with its value.
     pub fn push(&mut self, name: &str, value: impl Into<String>) {
-        self.entries
-            .push((name.to_ascii_lowercase(), value.into()));
+        self.entries.push((name.to_ascii_lowercase(), value.into()));
     }
 
     /// Says whether `name` (any case) is missing, present once, or repeated.
     #[must_use]
     pub fn get(&self, name: &str) -> HeaderLookup<'_> {
-        let mut values = self
-            .entries
-            .iter()
-            .filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let mut values = self.entries.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         match (values.next(), values.next()) {
             (None, _) => HeaderLookup::Missing,
             (Some((_, value)), None) => HeaderLookup::Once(value),
@@ -68,11 +64,18 @@ impl Headers {
         }
     }
 
+    /// These headers with `value` as the only value of `name`.
+    #[must_use]
+    pub(crate) fn replacing(&self, name: &str, value: &str) -> Self {
+        let mut headers: Self =
+            self.iter().filter(|(known, _)| !known.eq_ignore_ascii_case(name)).collect();
+        headers.push(name, value);
+        headers
+    }
+
     /// Name and value of each line, in the order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.entries
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+        self.entries.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
@@ -88,8 +91,6 @@ impl<N: AsRef<str>, V: Into<String>> FromIterator<(N, V)> for Headers {
 
 impl std::fmt::Debug for Headers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list()
-            .entries(self.entries.iter().map(|(name, _)| name))
-            .finish()
+        f.debug_list().entries(self.entries.iter().map(|(name, _)| name)).finish()
     }
 }

@@ -4,7 +4,7 @@
 //! template is refused at load when a sender could move bytes across the border between two of its
 //! pieces under one signature.
 
-use crate::{HeaderLookup, Rejection, Request};
+use crate::{CannotSign, HeaderLookup, Rejection, Request};
 
 /// One piece of the signed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +34,7 @@ pub(crate) struct Template {
 impl Template {
     /// The body alone.
     pub(crate) fn body() -> Self {
-        Self {
-            pieces: vec![Piece::Body],
-        }
+        Self { pieces: vec![Piece::Body] }
     }
 
     /// Reads `{field.t}.{body}`; `None` when a brace does not close or a name is unknown.
@@ -58,6 +56,15 @@ impl Template {
             pieces.push(Piece::Literal(rest.to_owned()));
         }
         Some(Self { pieces })
+    }
+
+    /// The only piece of a template that has just one.
+    pub(crate) fn single(self) -> Option<Piece> {
+        let mut pieces = self.pieces.into_iter();
+        match (pieces.next(), pieces.next()) {
+            (Some(piece), None) => Some(piece),
+            (_, _) => None,
+        }
     }
 
     pub(crate) fn covers_body(&self) -> bool {
@@ -98,17 +105,14 @@ impl Template {
     /// more text follows. `pinned` names the piece that holds the full-length time.
     pub(crate) fn movable_border(&self, pinned: Option<&Piece>) -> Option<String> {
         let following = self.pieces.iter().skip(1);
-        self.pieces
-            .iter()
-            .zip(following)
-            .find_map(|(piece, next)| match (piece, next) {
-                (Piece::Header(name) | Piece::Field(name), next)
-                    if Some(piece) != pinned && !matches!(next, Piece::Literal(_)) =>
-                {
-                    Some(name.clone())
-                }
-                (_, _) => None,
-            })
+        self.pieces.iter().zip(following).find_map(|(piece, next)| match (piece, next) {
+            (Piece::Header(name) | Piece::Field(name), next)
+                if Some(piece) != pinned && !matches!(next, Piece::Literal(_)) =>
+            {
+                Some(name.clone())
+            }
+            (_, _) => None,
+        })
     }
 
     /// The bytes of every piece, in order.
@@ -117,7 +121,7 @@ impl Template {
         request: &Request<'a>,
         url: &'a str,
         field: impl Fn(&str) -> Option<&'a str>,
-    ) -> Result<Vec<&'a [u8]>, Rejection> {
+    ) -> Result<Vec<&'a [u8]>, PartDefect> {
         let mut filled = Vec::with_capacity(self.pieces.len());
         for (index, piece) in self.pieces.iter().enumerate() {
             let bytes = match piece {
@@ -127,9 +131,9 @@ impl Template {
                     self.refuse_separator(index, name, value)?;
                     value.as_bytes()
                 }
-                Piece::Field(name) => field(name)
-                    .ok_or_else(|| Rejection::FieldMissing { at: name.clone() })?
-                    .as_bytes(),
+                Piece::Field(name) => {
+                    field(name).ok_or_else(|| PartDefect::NoField { at: name.clone() })?.as_bytes()
+                }
                 Piece::Method => request.method.as_bytes(),
                 Piece::Url => url.as_bytes(),
                 Piece::Path => request.path.as_bytes(),
@@ -141,11 +145,11 @@ impl Template {
     }
 
     /// A header value must not contain the literal that ends it.
-    fn refuse_separator(&self, index: usize, name: &str, value: &str) -> Result<(), Rejection> {
+    fn refuse_separator(&self, index: usize, name: &str, value: &str) -> Result<(), PartDefect> {
         let next = index.checked_add(1).and_then(|next| self.pieces.get(next));
         match next {
             Some(Piece::Literal(separator)) if value.contains(separator.as_str()) => {
-                Err(Rejection::HeaderMalformed {
+                Err(PartDefect::Malformed {
                     header: name.to_owned(),
                     expected: format!("a value without `{separator}`"),
                 })
@@ -174,19 +178,53 @@ fn piece(name: &str) -> Option<Piece> {
     }
 }
 
+/// A part of the signed text that the request does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PartDefect {
+    Missing { header: String },
+    Repeated { header: String },
+    Malformed { header: String, expected: String },
+    NoField { at: String },
+}
+
+impl From<PartDefect> for Rejection {
+    fn from(defect: PartDefect) -> Self {
+        match defect {
+            PartDefect::Missing { header } => Self::HeaderMissing { header },
+            PartDefect::Repeated { header } => Self::HeaderRepeated { header },
+            PartDefect::Malformed { header, expected } => {
+                Self::HeaderMalformed { header, expected }
+            }
+            PartDefect::NoField { at } => Self::FieldMissing { at },
+        }
+    }
+}
+
+impl From<PartDefect> for CannotSign {
+    fn from(defect: PartDefect) -> Self {
+        match defect {
+            PartDefect::Missing { header }
+            | PartDefect::Repeated { header }
+            | PartDefect::Malformed { header, .. } => Self::HeaderMissing { header },
+            PartDefect::NoField { .. } => Self::NotInHeaders {
+                hint: "the signature header has a field that only the provider can fill",
+            },
+        }
+    }
+}
+
 /// The value of a header that must be there exactly once and not be empty.
 pub(crate) fn required_header<'a>(
     request: &Request<'a>,
     name: &str,
-) -> Result<&'a str, Rejection> {
+) -> Result<&'a str, PartDefect> {
+    let header = || name.to_owned();
     match request.headers.get(name) {
-        HeaderLookup::Missing | HeaderLookup::Once("") => Err(Rejection::HeaderMissing {
-            header: name.to_owned(),
-        }),
+        HeaderLookup::Missing | HeaderLookup::Once("") => {
+            Err(PartDefect::Missing { header: header() })
+        }
         HeaderLookup::Once(value) => Ok(value),
-        HeaderLookup::Repeated => Err(Rejection::HeaderRepeated {
-            header: name.to_owned(),
-        }),
+        HeaderLookup::Repeated => Err(PartDefect::Repeated { header: header() }),
     }
 }
 

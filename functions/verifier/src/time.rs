@@ -38,9 +38,9 @@ impl TimeUnit {
         let text = match self {
             Self::S => ms.checked_div(1_000)?.to_string(),
             Self::Ms => ms.to_string(),
-            Self::Iso => jiff::Timestamp::from_millisecond(i64::try_from(ms).ok()?)
-                .ok()?
-                .to_string(),
+            Self::Iso => {
+                jiff::Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok()?.to_string()
+            }
         };
         self.parse_ms(&text).map(|_| text)
     }
@@ -73,7 +73,12 @@ pub(crate) struct Window {
 
 impl Window {
     /// Refuses a signed time outside the window.
-    pub(crate) fn check(self, signed_ms: u64, now_ms: u64, unit: TimeUnit) -> Result<(), Rejection> {
+    pub(crate) fn check(
+        self,
+        signed_ms: u64,
+        now_ms: u64,
+        unit: TimeUnit,
+    ) -> Result<(), Rejection> {
         let now_ms = match unit {
             TimeUnit::S => now_ms.saturating_sub(now_ms.checked_rem(1_000).unwrap_or(0)),
             TimeUnit::Ms | TimeUnit::Iso => now_ms,
@@ -83,9 +88,7 @@ impl Window {
         let past_ms = self.past_s.saturating_mul(1_000);
         let future_ms = self.future_s.saturating_mul(1_000);
         if age_ms > past_ms {
-            return Err(Rejection::TooOld {
-                by_s: age_ms.saturating_sub(past_ms).div_ceil(1_000),
-            });
+            return Err(Rejection::TooOld { by_s: age_ms.saturating_sub(past_ms).div_ceil(1_000) });
         }
         if lead_ms > future_ms {
             return Err(Rejection::TooNew {
@@ -93,5 +96,47 @@ impl Window {
             });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TimeUnit;
+
+    #[test]
+    fn a_time_has_its_full_length_and_no_ornament() {
+        assert_eq!(TimeUnit::S.parse_ms("1700000000"), Some(1_700_000_000_000));
+        assert_eq!(TimeUnit::Ms.parse_ms("1700000000123"), Some(1_700_000_000_123));
+        for text in ["", "0", "170000000", "17000000000", "0170000000", "+170000000", "1700000 00"]
+        {
+            assert_eq!(TimeUnit::S.parse_ms(text), None, "{text}");
+        }
+        assert_eq!(TimeUnit::Ms.parse_ms("1700000000"), None);
+        assert_eq!(TimeUnit::S.parse_ms("١٧٠٠٠٠٠٠٠٠"), None, "other digits");
+    }
+
+    #[test]
+    fn iso_times_carry_their_zone() {
+        let expected = Some(1_557_155_734_121);
+        assert_eq!(TimeUnit::Iso.parse_ms("2019-05-06T17:15:34.121+02:00"), expected);
+        assert_eq!(TimeUnit::Iso.parse_ms("2019-05-06T15:15:34.121Z"), expected);
+        for text in ["2019-05-06T15:15:34", "2019-05-06", "1557155734", "1900-01-01T00:00:00Z", ""]
+        {
+            assert_eq!(TimeUnit::Iso.parse_ms(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let ms = 1_700_000_000_123;
+        for (unit, back) in
+            [(TimeUnit::S, 1_700_000_000_000), (TimeUnit::Ms, ms), (TimeUnit::Iso, ms)]
+        {
+            let text = unit.write(ms).expect("in range");
+            assert_eq!(unit.parse_ms(&text), Some(back), "{text}");
+        }
+        for unit in [TimeUnit::S, TimeUnit::Ms, TimeUnit::Iso] {
+            assert_eq!(unit.write(u64::MAX), None);
+        }
     }
 }
