@@ -85,6 +85,9 @@ pub struct Change {
     pub state: Map<String, Value>,
     /// Whether it is a tombstone.
     pub is_final: bool,
+    /// Members that leave the set of waiters with this write; empty outside sequences. See
+    /// [`crate::succession`].
+    pub leaves: BTreeSet<String>,
 }
 
 /// Why the guard refused a change.
@@ -106,11 +109,7 @@ impl Change {
                 }
                 Ok(self.written(found, Some(stamp.version), stamp.rank, &stamp.event_id, now))
             }
-            Guard::Revision {
-                read,
-                version,
-                event_id,
-            } => {
+            Guard::Revision { read, version, event_id } => {
                 if found.is_some_and(|entity| entity.is_final) {
                     return Err(GuardRefusal::Superseded);
                 }
@@ -133,19 +132,17 @@ impl Change {
 
     fn is_newer(&self, found: Option<&Entity>, stamp: &Stamp, tie: Tie) -> bool {
         let Some(entity) = found else { return true };
-        let later = entity
-            .version
-            .is_none_or(|stored| match stamp.version.cmp(&stored) {
-                std::cmp::Ordering::Greater => true,
-                std::cmp::Ordering::Less => false,
-                std::cmp::Ordering::Equal => match tie {
-                    Tie::Skip => false,
-                    Tie::Rank => {
-                        (stamp.rank, stamp.event_id.as_bytes())
-                            > (entity.rank, entity.last_event.as_bytes())
-                    }
-                },
-            });
+        let later = entity.version.is_none_or(|stored| match stamp.version.cmp(&stored) {
+            std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => match tie {
+                Tie::Skip => false,
+                Tie::Rank => {
+                    (stamp.rank, stamp.event_id.as_bytes())
+                        > (entity.rank, entity.last_event.as_bytes())
+                }
+            },
+        });
         match (self.is_final, entity.is_final) {
             (true, false) => true,
             (true, true) | (false, false) => later,
@@ -170,7 +167,7 @@ impl Change {
             updated_at: now,
             is_final: self.is_final,
             waiting: found
-                .map(|entity| entity.waiting.clone())
+                .map(|entity| entity.waiting.difference(&self.leaves).cloned().collect())
                 .unwrap_or_default(),
         }
     }
@@ -182,11 +179,8 @@ mod tests {
     use super::*;
 
     fn change(version: i128, rank: u32, event_id: &str, is_final: bool, tie: Tie) -> Change {
-        let stamp = Stamp {
-            version: Version::new(version).unwrap(),
-            rank,
-            event_id: event_id.to_owned(),
-        };
+        let stamp =
+            Stamp { version: Version::new(version).unwrap(), rank, event_id: event_id.to_owned() };
         let mut state = Map::new();
         state.insert("by".to_owned(), Value::from(event_id));
         Change {
@@ -194,6 +188,7 @@ mod tests {
             guard: Guard::Newer { stamp, tie },
             state,
             is_final,
+            leaves: BTreeSet::new(),
         }
     }
 
@@ -249,31 +244,46 @@ mod tests {
     fn the_same_event_twice_is_superseded_by_itself() {
         let a = change(1, 0, "a", false, Tie::Rank);
         let entity = a.make(None, Millis(1)).unwrap();
-        assert_eq!(
-            a.make(Some(&entity), Millis(2)),
-            Err(GuardRefusal::Superseded)
-        );
+        assert_eq!(a.make(Some(&entity), Millis(2)), Err(GuardRefusal::Superseded));
     }
 
     #[test]
     fn a_change_that_read_first_needs_the_revision_it_read() {
         let mut delta = change(1, 0, "a", false, Tie::Rank);
         let entity = delta.make(None, Millis(1)).unwrap();
-        delta.guard = Guard::Revision {
-            read: None,
-            version: None,
-            event_id: "b".to_owned(),
-        };
-        assert_eq!(
-            delta.make(Some(&entity), Millis(2)),
-            Err(GuardRefusal::RevisionMoved)
-        );
-        delta.guard = Guard::Revision {
-            read: Some(1),
-            version: None,
-            event_id: "b".to_owned(),
-        };
+        delta.guard = Guard::Revision { read: None, version: None, event_id: "b".to_owned() };
+        assert_eq!(delta.make(Some(&entity), Millis(2)), Err(GuardRefusal::RevisionMoved));
+        delta.guard = Guard::Revision { read: Some(1), version: None, event_id: "b".to_owned() };
         assert_eq!(delta.make(Some(&entity), Millis(2)).unwrap().revision, 2);
+    }
+
+    #[test]
+    fn a_change_that_read_first_does_not_wake_the_dead() {
+        let tomb = change(5, 0, "tomb", true, Tie::Rank).make(None, Millis(1)).unwrap();
+        let mut delta = change(6, 0, "a", false, Tie::Rank);
+        delta.guard = Guard::Revision { read: Some(1), version: None, event_id: "a".to_owned() };
+        assert_eq!(delta.make(Some(&tomb), Millis(2)), Err(GuardRefusal::Superseded));
+    }
+
+    #[test]
+    fn a_write_takes_out_of_the_set_of_waiters_whom_it_names_and_nobody_else() {
+        let first = change(1, 0, "a", false, Tie::Rank);
+        let mut entity = first.make(None, Millis(1)).unwrap();
+        entity.waiting = ["2#s#b", "3#s#c"].map(str::to_owned).into();
+        let mut second = change(2, 0, "b", false, Tie::Rank);
+        second.leaves = ["2#s#b", "9#s#never"].map(str::to_owned).into();
+        let after = second.make(Some(&entity), Millis(2)).unwrap();
+        assert_eq!(after.waiting, ["3#s#c".to_owned()].into());
+        let kept = change(2, 0, "b", false, Tie::Rank).make(Some(&entity), Millis(2)).unwrap();
+        assert_eq!(kept.waiting, entity.waiting);
+    }
+
+    #[test]
+    fn a_row_that_only_waiters_have_written_accepts_any_version() {
+        let mut only_waiters = change(1, 0, "a", false, Tie::Rank).make(None, Millis(1)).unwrap();
+        only_waiters.version = None;
+        let any = change(-5, 0, "", false, Tie::Rank);
+        assert!(any.make(Some(&only_waiters), Millis(2)).is_ok());
     }
 
     fn permute(items: &mut [usize], at: usize, visit: &mut impl FnMut(&[usize])) {

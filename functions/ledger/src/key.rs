@@ -19,10 +19,7 @@ const ID_BYTES_MAX: usize = 1_024;
 #[must_use]
 pub fn shard_of(pk: &str) -> u8 {
     let digest = Sha256::digest(pk.as_bytes());
-    let first = digest
-        .iter()
-        .take(8)
-        .fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
+    let first = digest.iter().take(8).fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
     u8::try_from(first.checked_rem(u64::from(SHARDS)).unwrap_or(0)).unwrap_or(0)
 }
 
@@ -64,9 +61,7 @@ impl SourceName {
         if good {
             Ok(Self(name.to_owned()))
         } else {
-            Err(KeyError::SourceName {
-                found: name.to_owned(),
-            })
+            Err(KeyError::SourceName { found: name.to_owned() })
         }
     }
 
@@ -123,9 +118,7 @@ impl EventKey {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         match text.split_once('#') {
             Some((head, rest)) if !head.is_empty() && !rest.is_empty() => Ok(Self(text.to_owned())),
-            Some(_) | None => Err(KeyError::EventKey {
-                found: text.chars().take(80).collect(),
-            }),
+            Some(_) | None => Err(KeyError::EventKey { found: text.chars().take(80).collect() }),
         }
     }
 
@@ -141,10 +134,16 @@ impl EventKey {
         shard_of(&self.0)
     }
 
-    /// The event id: what stands behind the source's `#`.
+    /// The event id: what stands behind the source's `#`, also in the key of a conflict or of a
+    /// replay, which hold the first row's key whole.
     #[must_use]
     pub fn event_id(&self) -> &str {
-        self.0.split_once('#').map_or(self.0.as_str(), |(_, id)| id)
+        let original = ["_c#", "_r#"]
+            .iter()
+            .find_map(|prefix| self.0.strip_prefix(prefix))
+            .and_then(|rest| rest.split_once('#'))
+            .map_or(self.0.as_str(), |(_, original)| original);
+        original.split_once('#').map_or(original, |(_, id)| id)
     }
 }
 
@@ -169,18 +168,11 @@ impl EntityKey {
     /// Reads a key as stored or as typed on a command line.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let mut parts = text.splitn(3, '#');
-        let whole = parts
-            .by_ref()
-            .take(3)
-            .filter(|part| !part.is_empty())
-            .count()
-            == 3;
+        let whole = parts.by_ref().take(3).filter(|part| !part.is_empty()).count() == 3;
         if whole {
             Ok(Self(text.to_owned()))
         } else {
-            Err(KeyError::EventKey {
-                found: text.chars().take(80).collect(),
-            })
+            Err(KeyError::EventKey { found: text.chars().take(80).collect() })
         }
     }
 
@@ -203,10 +195,7 @@ fn bounded(id: &str) -> Result<String, KeyError> {
         return Err(KeyError::EmptyId);
     }
     if id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
-        return Ok(format!(
-            "sha256:{}",
-            hex::encode(Sha256::digest(id.as_bytes()))
-        ));
+        return Ok(format!("sha256:{}", hex::encode(Sha256::digest(id.as_bytes()))));
     }
     Ok(id.to_owned())
 }
@@ -229,22 +218,14 @@ mod tests {
             }
             assert_eq!(EventKey::parse(left.as_str()).unwrap(), *left);
         }
-        assert_eq!(EventKey::new(&a, "b#c").unwrap().event_id(), "b#c");
+        let key = EventKey::new(&a, "b#c").unwrap();
+        assert_eq!(key.event_id(), "b#c");
+        assert_eq!(key.conflict(&[7; 32]).event_id(), "b#c", "a conflict is the same event");
     }
 
     #[test]
     fn source_names_cannot_reach_internal_rows_or_hold_separators() {
-        for bad in [
-            "",
-            "_b",
-            "-a",
-            "A",
-            "a#b",
-            "a/b",
-            "ä",
-            "a b",
-            &"a".repeat(65),
-        ] {
+        for bad in ["", "_b", "-a", "A", "a#b", "a/b", "ä", "a b", &"a".repeat(65)] {
             assert!(SourceName::new(bad).is_err(), "{bad:?} was taken");
         }
         assert!(SourceName::new(&"a".repeat(64)).is_ok());
@@ -257,19 +238,8 @@ mod tests {
         let key = EventKey::new(&source, &long).unwrap();
         assert!(key.event_id().starts_with("sha256:"));
         assert_ne!(key, EventKey::new(&source, &"y".repeat(1_025)).unwrap());
-        assert_eq!(
-            EventKey::new(&source, &"x".repeat(1_024))
-                .unwrap()
-                .event_id()
-                .len(),
-            1_024
-        );
-        assert!(
-            EventKey::new(&source, "a\u{0}b")
-                .unwrap()
-                .event_id()
-                .starts_with("sha256:")
-        );
+        assert_eq!(EventKey::new(&source, &"x".repeat(1_024)).unwrap().event_id().len(), 1_024);
+        assert!(EventKey::new(&source, "a\u{0}b").unwrap().event_id().starts_with("sha256:"));
         assert_eq!(EventKey::new(&source, ""), Err(KeyError::EmptyId));
     }
 
@@ -278,9 +248,8 @@ mod tests {
         // Recomputed with `printf %s KEY | sha256sum`: the first 16 hex digits modulo 10.
         assert_eq!(shard_of("stripe-live#evt_1"), 5);
         assert_eq!(shard_of("github#72d3162e"), 2);
-        let used: std::collections::BTreeSet<u8> = (0..1_000)
-            .map(|n| shard_of(&format!("s#evt_{n}")))
-            .collect();
+        let used: std::collections::BTreeSet<u8> =
+            (0..1_000).map(|n| shard_of(&format!("s#evt_{n}"))).collect();
         assert_eq!(used.len(), usize::from(SHARDS));
     }
 }

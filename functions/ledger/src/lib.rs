@@ -21,6 +21,7 @@ mod message;
 mod policy;
 mod retry;
 mod row;
+mod sequence;
 mod time;
 pub mod verbs;
 mod version;
@@ -36,5 +37,6 @@ pub use row::{
     Body, Bucket, Codec, Effect, EffectOutcome, Evidence, Failure, FailureClass, Lease, Life, Open,
     Origin, Outcome, ROW_FORMAT, Row, Status, Token,
 };
+pub use sequence::{Succession, Turn, Waiter, succession, turn};
 pub use time::{Millis, Seconds};
 pub use version::{Unit, Version, VersionError};

@@ -47,12 +47,7 @@ impl Message {
     pub fn new(key: EventKey, event_type: &str, entity: Option<String>) -> Self {
         // An SQS message may hold 1 MiB and an operator reads one line: keep the hints short.
         let event_type = event_type.chars().take(200).collect();
-        Self {
-            v: MESSAGE_FORMAT,
-            key,
-            event_type,
-            entity,
-        }
+        Self { v: MESSAGE_FORMAT, key, event_type, entity }
     }
 
     /// Reads a message body.
@@ -87,21 +82,12 @@ mod tests {
 
     #[test]
     fn foreign_messages_are_named_not_guessed_at() {
-        assert!(matches!(
-            Message::parse("{not json"),
-            Err(MessageError::Unreadable(_))
-        ));
-        assert!(matches!(
-            Message::parse(""),
-            Err(MessageError::Unreadable(_))
-        ));
+        assert!(matches!(Message::parse("{not json"), Err(MessageError::Unreadable(_))));
+        assert!(matches!(Message::parse(""), Err(MessageError::Unreadable(_))));
         assert!(matches!(
             Message::parse(r#"{"v":2,"key":"s#e"}"#),
             Err(MessageError::Format { found: 2 })
         ));
-        assert!(matches!(
-            Message::parse(r#"{"v":1,"key":"nokey"}"#),
-            Err(MessageError::Key(_))
-        ));
+        assert!(matches!(Message::parse(r#"{"v":1,"key":"nokey"}"#), Err(MessageError::Key(_))));
     }
 }

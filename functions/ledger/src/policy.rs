@@ -69,6 +69,8 @@ pub struct Policy {
     pub body_bytes_max: usize,
     /// Events one delivery may carry.
     pub events_max: usize,
+    /// Rows that may wait for their predecessor on one entity.
+    pub waiters_max: usize,
     /// The receiver answers this long before its deadline, whatever happens.
     pub answer_margin_ms: u64,
 }
@@ -105,6 +107,7 @@ impl Default for Policy {
             chunk_extra_days: 180,
             body_bytes_max: 6 * 1_024 * 1_024,
             events_max: 500,
+            waiters_max: 100,
             answer_margin_ms: 1_000,
         }
     }
@@ -147,11 +150,7 @@ impl Policy {
             if left >= right {
                 Ok(())
             } else {
-                Err(PolicyError::Relation {
-                    relation,
-                    left,
-                    right,
-                })
+                Err(PolicyError::Relation { relation, left, right })
             }
         };
         at_least(u64::from(self.attempts_max), 1, "attempts_max >= 1")?;
@@ -161,30 +160,17 @@ impl Policy {
             self.transient_base_ms,
             "transient_max_ms >= transient_base_ms",
         )?;
-        at_least(
-            self.sweep_max_ms,
-            self.sweep_base_ms,
-            "sweep_max_ms >= sweep_base_ms",
-        )?;
-        at_least(
-            self.first_due_ms,
-            self.resend_after_ms,
-            "first_due_ms >= resend_after_ms",
-        )?;
+        at_least(self.sweep_max_ms, self.sweep_base_ms, "sweep_max_ms >= sweep_base_ms")?;
+        at_least(self.first_due_ms, self.resend_after_ms, "first_due_ms >= resend_after_ms")?;
         at_least(u64::from(self.sends_max), 1, "sends_max >= 1")?;
         at_least(u64::from(self.retention_days), 1, "retention_days >= 1")?;
         // A DynamoDB item holds 400 KB; a chunk row carries its key beside the bytes.
-        at_least(
-            380_000,
-            len(self.chunk_bytes_max),
-            "chunk_bytes_max <= 380000",
-        )?;
+        at_least(380_000, len(self.chunk_bytes_max), "chunk_bytes_max <= 380000")?;
         at_least(len(self.chunk_bytes_max), 1, "chunk_bytes_max >= 1")?;
-        at_least(
-            350_000,
-            len(self.inline_bytes_max),
-            "inline_bytes_max <= 350000",
-        )
+        at_least(350_000, len(self.inline_bytes_max), "inline_bytes_max <= 350000")?;
+        // A member takes up to 1.2 KB of the state row's 400 KB.
+        at_least(200, len(self.waiters_max), "waiters_max <= 200")?;
+        at_least(len(self.waiters_max), 1, "waiters_max >= 1")
     }
 
     /// How long a settled row is kept, in seconds.

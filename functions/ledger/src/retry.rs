@@ -16,10 +16,7 @@ pub struct Jitter {
 
 impl Jitter {
     /// Jitter that changes nothing but a fraction of a second, which it rounds to the nearest.
-    pub const NONE: Self = Self {
-        spread: 1 << 15,
-        round: 1 << 15,
-    };
+    pub const NONE: Self = Self { spread: 1 << 15, round: 1 << 15 };
 }
 
 /// What to do after a failed run.
@@ -55,15 +52,7 @@ pub fn next_step(
     if attempts >= policy.attempts_max {
         return Next::BuryExhausted;
     }
-    Next::Retry {
-        at: now.plus(retry_delay_ms(
-            attempts,
-            class,
-            retry_after_ms,
-            policy,
-            jitter,
-        )),
-    }
+    Next::Retry { at: now.plus(retry_delay_ms(attempts, class, retry_after_ms, policy, jitter)) }
 }
 
 /// The back-off after run number `attempts`, in milliseconds, whole seconds where it is a second
@@ -78,9 +67,7 @@ pub fn retry_delay_ms(
 ) -> u64 {
     let (wanted, least) = match class {
         FailureClass::RateLimited => {
-            let step = policy
-                .rate_limited_step_ms
-                .saturating_mul(u64::from(attempts));
+            let step = policy.rate_limited_step_ms.saturating_mul(u64::from(attempts));
             let asked = retry_after_ms.unwrap_or(0).min(policy.rate_limited_max_ms);
             (step.max(asked).min(policy.rate_limited_max_ms), asked)
         }
@@ -98,18 +85,13 @@ pub fn retry_delay_ms(
 fn spread(ms: u64, jitter: Jitter) -> u64 {
     let tenth = ms / 10;
     // 0..=2 tenths, by the 16 bits of `spread`.
-    let offset = tenth
-        .saturating_mul(2)
-        .saturating_mul(u64::from(jitter.spread))
-        >> 16;
+    let offset = tenth.saturating_mul(2).saturating_mul(u64::from(jitter.spread)) >> 16;
     let spread = ms.saturating_sub(tenth).saturating_add(offset);
     if ms < 1_000 {
         return spread;
     }
     let up = spread % 1_000 > u64::from(jitter.round).saturating_mul(1_000) >> 16;
-    (spread / 1_000)
-        .saturating_add(u64::from(up))
-        .saturating_mul(1_000)
+    (spread / 1_000).saturating_add(u64::from(up)).saturating_mul(1_000)
 }
 
 /// When a swept row is looked at again: 2, 4, 8 ... 60 minutes after this sweep.
@@ -132,11 +114,7 @@ pub fn next_redrive_due(
     if redrives == 0 {
         failed_at.plus(spread(policy.redrive_spread_ms))
     } else {
-        failed_at.plus(
-            policy
-                .redrive_interval_ms
-                .saturating_add(spread(policy.redrive_spread_ms)),
-        )
+        failed_at.plus(policy.redrive_interval_ms.saturating_add(spread(policy.redrive_spread_ms)))
     }
 }
 
@@ -153,11 +131,7 @@ impl Sweeping {
     /// Chooses by the number of messages visible in the queue.
     #[must_use]
     pub const fn for_backlog(messages_visible: u64, policy: &Policy) -> Self {
-        if messages_visible > policy.backlog_messages {
-            Self::OnlyLongOverdue
-        } else {
-            Self::All
-        }
+        if messages_visible > policy.backlog_messages { Self::OnlyLongOverdue } else { Self::All }
     }
 
     /// Rows due at or before this time are swept.
@@ -175,13 +149,7 @@ mod tests {
     use super::*;
 
     fn transient(attempts: u32, jitter: Jitter) -> u64 {
-        retry_delay_ms(
-            attempts,
-            FailureClass::Transient,
-            None,
-            &Policy::default(),
-            jitter,
-        ) / 1_000
+        retry_delay_ms(attempts, FailureClass::Transient, None, &Policy::default(), jitter) / 1_000
     }
 
     #[test]
@@ -218,10 +186,7 @@ mod tests {
         assert_eq!(wait(1, Some(37_000)), 37);
         assert_eq!(wait(1, Some(3_000)), 10);
         assert_eq!(wait(1, Some(u64::MAX)), 60);
-        let least = Jitter {
-            spread: 0,
-            round: u16::MAX,
-        };
+        let least = Jitter { spread: 0, round: u16::MAX };
         assert!(
             retry_delay_ms(1, FailureClass::RateLimited, Some(37_000), &policy, least) >= 37_000,
             "jitter never undercuts Retry-After"
@@ -233,10 +198,7 @@ mod tests {
         let policy = Policy::default();
         let step =
             |attempts, class| next_step(attempts, class, None, Millis(0), &policy, Jitter::NONE);
-        assert_eq!(
-            step(5, FailureClass::Transient),
-            Next::Retry { at: Millis(16_000) }
-        );
+        assert_eq!(step(5, FailureClass::Transient), Next::Retry { at: Millis(16_000) });
         assert_eq!(step(6, FailureClass::Transient), Next::BuryExhausted);
         assert_eq!(step(6, FailureClass::RateLimited), Next::BuryExhausted);
         assert_eq!(step(1, FailureClass::Permanent), Next::BuryPermanent);
@@ -245,9 +207,8 @@ mod tests {
     #[test]
     fn sweeps_of_one_row_are_2_4_8_and_at_last_60_minutes_apart() {
         let policy = Policy::default();
-        let minutes: Vec<u64> = (0..7)
-            .map(|n| next_sweep_due(n, Millis(0), &policy).0 / 60_000)
-            .collect();
+        let minutes: Vec<u64> =
+            (0..7).map(|n| next_sweep_due(n, Millis(0), &policy).0 / 60_000).collect();
         assert_eq!(minutes, [2, 4, 8, 16, 32, 60, 60]);
     }
 
@@ -255,10 +216,7 @@ mod tests {
     fn a_backlog_is_not_fed_but_hour_old_rows_still_are() {
         let policy = Policy::default();
         let now = Millis(10_000_000);
-        assert_eq!(
-            Sweeping::for_backlog(1_000, &policy).due_before(now, &policy),
-            now
-        );
+        assert_eq!(Sweeping::for_backlog(1_000, &policy).due_before(now, &policy), now);
         assert_eq!(
             Sweeping::for_backlog(1_001, &policy).due_before(now, &policy),
             Millis(6_400_000)

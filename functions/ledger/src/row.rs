@@ -68,7 +68,6 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
 
 words! {
     /// Where a row stands. All but `dead` and `settled` are *pending*.
@@ -322,12 +321,7 @@ impl Evidence {
     /// The partition of the index `by_day`: `<source>#<yyyy-mm-dd>#<n>`.
     #[must_use]
     pub fn day(&self) -> String {
-        format!(
-            "{}#{}#{}",
-            self.source,
-            self.received_at.date(),
-            self.key.shard()
-        )
+        format!("{}#{}#{}", self.source, self.received_at.date(), self.key.shard())
     }
 }
 

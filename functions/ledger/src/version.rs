@@ -95,14 +95,17 @@ impl Version {
             Unit::Us => decimal(text, 0, Fraction::Truncated, "Unix time in microseconds"),
             Unit::Iso => {
                 let stamp: jiff::Timestamp = text.parse().map_err(|_| {
-                    unreadable(
-                        text,
-                        "RFC 3339 timestamp with a zone, such as 2026-01-31T09:30:00Z",
-                    )
+                    unreadable(text, "RFC 3339 timestamp with a zone, such as 2026-01-31T09:30:00Z")
                 })?;
                 Self::new(i128::from(stamp.as_microsecond()))
             }
         }
+    }
+
+    /// One less; the least version is its own predecessor.
+    #[must_use]
+    pub fn predecessor(self) -> Self {
+        Self::new(self.0.saturating_sub(1)).unwrap_or(self)
     }
 
     /// The number.
@@ -133,10 +136,7 @@ enum Fraction {
 }
 
 fn unreadable(text: &str, expected: &'static str) -> VersionError {
-    VersionError::Unreadable {
-        found: text.chars().take(60).collect(),
-        expected,
-    }
+    VersionError::Unreadable { found: text.chars().take(60).collect(), expected }
 }
 
 /// Reads `[-]digits[.digits][e[+-]digits]`, times ten to the `shift`, exactly.
@@ -147,9 +147,7 @@ fn decimal(
     expected: &'static str,
 ) -> Result<Version, VersionError> {
     let bad = || unreadable(text, expected);
-    let (negative, unsigned) = text
-        .strip_prefix('-')
-        .map_or((false, text), |rest| (true, rest));
+    let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().map_err(|_| bad())?),
         None => (unsigned, 0),
@@ -182,21 +180,13 @@ fn decimal(
         if lost && fraction == Fraction::Refused {
             return Err(bad());
         }
-        if kept.is_empty() {
-            "0".to_owned()
-        } else {
-            kept.to_owned()
-        }
+        if kept.is_empty() { "0".to_owned() } else { kept.to_owned() }
     };
     if exact.len() > DIGITS_MAX {
         return Err(VersionError::TooLong);
     }
     let number: i128 = exact.parse().map_err(|_| VersionError::TooLong)?;
-    Version::new(if negative {
-        number.saturating_neg()
-    } else {
-        number
-    })
+    Version::new(if negative { number.saturating_neg() } else { number })
 }
 
 #[cfg(test)]
@@ -214,10 +204,7 @@ mod tests {
         let micros = 1_767_225_600_000_000;
         assert_eq!(read("2026-01-01T00:00:00Z", Unit::Iso), Ok(micros));
         assert_eq!(read("2026-01-01T01:00:00.000+01:00", Unit::Iso), Ok(micros));
-        assert_eq!(
-            read("2025-12-31T19:00:00.000000-05:00", Unit::Iso),
-            Ok(micros)
-        );
+        assert_eq!(read("2025-12-31T19:00:00.000000-05:00", Unit::Iso), Ok(micros));
         assert_eq!(read("1767225600", Unit::S), Ok(micros));
         assert_eq!(read("1767225600.000", Unit::S), Ok(micros));
         assert_eq!(read("1767225600000", Unit::Ms), Ok(micros));
@@ -229,16 +216,10 @@ mod tests {
     fn integers_are_exact_to_38_digits_and_refused_beyond() {
         let longest = "9".repeat(38);
         assert_eq!(read(&longest, Unit::Integer), Ok(longest.parse().unwrap()));
-        assert_eq!(
-            read(&"9".repeat(39), Unit::Integer),
-            Err(VersionError::TooLong)
-        );
+        assert_eq!(read(&"9".repeat(39), Unit::Integer), Err(VersionError::TooLong));
         assert_eq!(read("1e400", Unit::Integer), Err(VersionError::TooLong));
         assert_eq!(read("-1E400", Unit::Integer), Err(VersionError::TooLong));
-        assert_eq!(
-            read("9007199254740993", Unit::Integer),
-            Ok(9_007_199_254_740_993)
-        );
+        assert_eq!(read("9007199254740993", Unit::Integer), Ok(9_007_199_254_740_993));
         assert_eq!(read("-7", Unit::Integer), Ok(-7));
         assert_eq!(read("1e3", Unit::Integer), Ok(1_000));
         assert_eq!(read("10.0", Unit::Integer), Ok(10));
@@ -247,34 +228,22 @@ mod tests {
 
     #[test]
     fn what_is_no_version_is_named_and_never_zero() {
-        for bad in [
-            "", "abc", "1.5", "1e-400", "0x10", "1_000", " 1", "--1", "1e", ".5", "NaN", "١",
-        ] {
+        for bad in
+            ["", "abc", "1.5", "1e-400", "0x10", "1_000", " 1", "--1", "1e", ".5", "NaN", "١"]
+        {
             assert!(read(bad, Unit::Integer).is_err(), "{bad:?} was read");
         }
-        assert_eq!(
-            Version::read(None, Unit::Integer),
-            Err(VersionError::Missing)
-        );
-        assert_eq!(
-            Version::read(Some(&json!(null)), Unit::S),
-            Err(VersionError::Null)
-        );
+        assert_eq!(Version::read(None, Unit::Integer), Err(VersionError::Missing));
+        assert_eq!(Version::read(Some(&json!(null)), Unit::S), Err(VersionError::Null));
         assert!(Version::read(Some(&json!(true)), Unit::S).is_err());
         assert!(Version::read(Some(&json!([1])), Unit::S).is_err());
-        assert!(
-            read("2026-01-01T00:00:00", Unit::Iso).is_err(),
-            "a zone is needed"
-        );
+        assert!(read("2026-01-01T00:00:00", Unit::Iso).is_err(), "a zone is needed");
         assert!(read("2026-01-01", Unit::Iso).is_err());
     }
 
     #[test]
     fn finer_than_a_microsecond_is_cut_off_not_refused() {
         assert_eq!(read("1.0000019", Unit::S), Ok(1_000_001));
-        assert_eq!(
-            read("2026-01-01T00:00:00.0000019Z", Unit::Iso),
-            Ok(1_767_225_600_000_001)
-        );
+        assert_eq!(read("2026-01-01T00:00:00.0000019Z", Unit::Iso), Ok(1_767_225_600_000_001));
     }
 }

@@ -98,10 +98,7 @@ impl Claim {
                     class: FailureClass::Permanent,
                     at: self.received_at,
                 }),
-                open: Some(Open {
-                    bucket: Bucket::Parked(n),
-                    due_at: self.received_at,
-                }),
+                open: Some(Open { bucket: Bucket::Parked(n), due_at: self.received_at }),
                 ..born
             },
             Birth::Ignored => Life {
@@ -175,5 +172,150 @@ pub fn refusal(
                 ClaimRefusal::Pending
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::super::fixture::{NOW, life, newer};
+    use super::*;
+    use crate::{Body, Codec, Evidence, Origin, SourceName};
+
+    fn key() -> EventKey {
+        EventKey::parse("stripe-live#evt_1").unwrap()
+    }
+
+    fn ask(birth: Birth) -> Claim {
+        Claim { birth, nonce: Token(42), received_at: NOW }
+    }
+
+    fn row(life: Life, identity_hash: Option<[u8; 32]>, received_at: Millis) -> Row {
+        Row {
+            evidence: Evidence {
+                key: key(),
+                source: SourceName::new("stripe-live").unwrap(),
+                event_type: "invoice.paid".to_owned(),
+                received_at,
+                body: Body {
+                    codec: Codec::Plain,
+                    inline: Some(Vec::new()),
+                    chunks: 0,
+                    sha256: [0; 32],
+                    len: 0,
+                },
+                identity_hash,
+                headers: std::collections::BTreeMap::new(),
+                kid: "2026-11".to_owned(),
+                origin: Origin::Delivery,
+                origin_note: None,
+            },
+            life,
+            effects: Vec::new(),
+        }
+    }
+
+    fn read(found: &Row, hash: Option<[u8; 32]>, ask: &Claim) -> ClaimRefusal {
+        let policy = Policy::default();
+        claim(Some(found), &key(), hash.as_ref(), ask, &policy).unwrap_err()
+    }
+
+    #[test]
+    fn a_free_key_is_claimed_and_overdue_a_minute_after_it_was_received() {
+        let life = claim(None, &key(), None, &ask(Birth::Claimed), &Policy::default()).unwrap();
+        let open = Open { bucket: Bucket::Pending(5), due_at: NOW.plus(60_000) };
+        assert_eq!((life.status, life.open), (Status::Claimed, Some(open)));
+        assert_eq!((life.epoch, life.attempts, life.format), (0, 0, 1));
+        assert_eq!((life.claim_nonce, life.expires_at), (Token(42), None));
+    }
+
+    #[test]
+    fn an_event_nobody_can_use_is_born_dead_and_waits_for_a_person() {
+        let birth = Birth::Dead { error: "no id".to_owned() };
+        let life = ask(birth).life(&key(), &Policy::default());
+        let failure = life.failure.unwrap();
+        assert_eq!(life.status, Status::Dead);
+        assert_eq!(
+            (failure.class, failure.at),
+            (FailureClass::Permanent, NOW),
+            "permanent rows revive only by a person"
+        );
+        assert_eq!(life.open.unwrap().bucket, Bucket::Parked(5));
+        assert_eq!(life.expires_at, None);
+    }
+
+    #[test]
+    fn an_event_of_another_mode_is_born_settled_and_is_pruned_later() {
+        let life = ask(Birth::Ignored).life(&key(), &Policy::default());
+        assert_eq!((life.status, life.outcome), (Status::Settled, Some(Outcome::Ignored)));
+        assert_eq!((life.settled_at, life.open), (Some(NOW), None));
+        assert_eq!(life.expires_at, Some(Seconds(1_000 + 90 * 86_400)));
+    }
+
+    #[test]
+    fn a_claim_whose_answer_was_lost_is_known_by_its_nonce_while_the_row_is_as_it_was_born() {
+        let births = [Birth::Claimed, Birth::Dead { error: String::new() }, Birth::Ignored];
+        for birth in births {
+            let mine = ask(birth);
+            let born = mine.life(&key(), &Policy::default());
+            let found = row(born, None, NOW);
+            assert_eq!(read(&found, None, &mine), ClaimRefusal::Mine);
+            let other = Claim { nonce: Token(43), ..mine };
+            assert_ne!(read(&found, None, &other), ClaimRefusal::Mine);
+        }
+        let mut moved = life(Status::Processing);
+        moved.claim_nonce = Token(42);
+        assert_eq!(
+            read(&row(moved, None, NOW), None, &ask(Birth::Claimed)),
+            ClaimRefusal::Pending,
+            "a worker has it: a message was sent already"
+        );
+    }
+
+    #[test]
+    fn another_body_under_one_id_is_a_conflict_where_both_carry_a_hash() {
+        for status in Status::ALL {
+            let carries = row(life(*status), Some([1; 32]), NOW);
+            let bare = row(life(*status), None, NOW);
+            let ask = ask(Birth::Claimed);
+            assert_eq!(read(&carries, Some([2; 32]), &ask), ClaimRefusal::Conflict);
+            assert_ne!(read(&carries, Some([1; 32]), &ask), ClaimRefusal::Conflict);
+            assert_ne!(read(&carries, None, &ask), ClaimRefusal::Conflict);
+            assert_ne!(read(&bare, Some([2; 32]), &ask), ClaimRefusal::Conflict);
+        }
+    }
+
+    #[test]
+    fn a_duplicate_of_pending_work_is_sent_again_once_the_row_is_older_than_thirty_seconds() {
+        for status in Status::ALL.iter().filter(|status| status.is_pending()) {
+            let young = row(life(*status), None, NOW.minus(30_000));
+            let old = row(life(*status), None, NOW.minus(30_001));
+            let ask = ask(Birth::Claimed);
+            assert_eq!(read(&young, None, &ask), ClaimRefusal::Pending);
+            assert_eq!(read(&old, None, &ask), ClaimRefusal::Overdue);
+        }
+    }
+
+    #[test]
+    fn a_duplicate_of_a_row_at_rest_tells_settled_from_dead_and_curable_from_permanent() {
+        let ask = ask(Birth::Claimed);
+        let settled = row(life(Status::Settled), None, NOW);
+        assert_eq!(read(&settled, None, &ask), ClaimRefusal::Settled);
+        let mut dead = life(Status::Dead);
+        for (class, expected) in [
+            (FailureClass::Transient, ClaimRefusal::Dead),
+            (FailureClass::RateLimited, ClaimRefusal::Dead),
+            (FailureClass::Permanent, ClaimRefusal::DeadPermanent),
+        ] {
+            dead.failure = Some(super::super::fixture::failure(class, NOW));
+            assert_eq!(read(&row(dead.clone(), None, NOW), None, &ask), expected);
+        }
+    }
+
+    #[test]
+    fn a_row_of_a_newer_build_is_durable_and_is_judged_by_that_build() {
+        let found = row(newer(Status::Settled), Some([1; 32]), NOW);
+        let refusal = read(&found, Some([2; 32]), &ask(Birth::Claimed));
+        assert_eq!(refusal, ClaimRefusal::UnknownFormat);
     }
 }

@@ -12,14 +12,18 @@ mod apply;
 mod bury;
 mod claim;
 mod fail;
+#[cfg(test)]
+mod fixture;
 mod lease;
 mod redrive;
 mod resolve;
 mod settle;
 mod sweep;
 mod wait;
+mod wait_in_sequence;
+mod wake;
 
-pub use apply::{Applied, Apply, ApplyRefusal, apply};
+pub use apply::{Applied, Apply, ApplyRefusal, apply, apply_and_wake};
 pub use bury::{
     Bury, BuryRefusal, ForcedBury, ForcedBuryRefusal, bury, forced_bury, is_abandoned,
     resting_place,
@@ -27,14 +31,17 @@ pub use bury::{
 pub use claim::{Birth, Claim, ClaimRefusal, claim};
 pub use fail::{Fail, FailRefusal, fail};
 pub use lease::{LeaseAsk, LeaseRefusal, lease};
-pub use redrive::{Redrive, RedriveBy, RedriveRefusal, redrive};
+pub use redrive::{Redrive, RedriveBy, RedriveRefusal, is_curable_by, redrive};
 pub use resolve::{Resolve, ResolveRefusal, resolve};
 pub use settle::{Settle, settle};
 pub use sweep::{Sweep, SweepRefusal, sweep};
 pub use wait::{Wait, WaitRefusal, wait};
+pub use wait_in_sequence::{WaitInSequence, WaitInSequenceRefusal, Waited, wait_in_sequence};
+pub use wake::Wake;
 
 // The refusal readers, for the adapter.
 pub use apply::refusal as apply_refusal;
+pub use apply::refusal_with_wake as apply_and_wake_refusal;
 pub use bury::{forced_refusal as forced_bury_refusal, refusal as bury_refusal};
 pub use claim::refusal as claim_refusal;
 pub use fail::refusal as fail_refusal;
@@ -44,6 +51,7 @@ pub use resolve::refusal as resolve_refusal;
 pub use settle::refusal as settle_refusal;
 pub use sweep::refusal as sweep_refusal;
 pub use wait::refusal as wait_refusal;
+pub use wait_in_sequence::refusal as wait_in_sequence_refusal;
 
 use crate::{Life, ROW_FORMAT, Status};
 

@@ -85,15 +85,22 @@ pub fn redrive(
         attempts: 0,
         retry_at: Some(ask.now),
         redriven_at: Some(ask.now),
-        open: Some(Open {
-            bucket: Bucket::Pending(ask.shard),
-            due_at: ask.due_at(policy),
-        }),
+        open: Some(Open { bucket: Bucket::Pending(ask.shard), due_at: ask.due_at(policy) }),
         waiting_since: None,
         redrives,
         budget_release,
         ..life.clone()
     })
+}
+
+/// Whether `release` may cure a dead row: the row died under another build, and this one has not
+/// granted it a budget yet. The steward asks before it redrives because the build is new.
+#[must_use]
+pub fn is_curable_by(life: &Life, release: &str) -> bool {
+    life.status == Status::Dead
+        && life.failure.as_ref().map(|failure| failure.class) != Some(FailureClass::Permanent)
+        && life.release.as_deref() != Some(release)
+        && life.budget_release.as_deref() != Some(release)
 }
 
 fn may_redrive(life: &Life, by: &RedriveBy, policy: &Policy) -> bool {
@@ -134,5 +141,145 @@ pub fn refusal(found: Option<&Life>, ask: &Redrive, policy: &Policy) -> RedriveR
             | Status::Waiting
             | Status::Settled => RedriveRefusal::NotDead,
         },
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::super::fixture::{EPOCH, NOW, SHARD, failure, life, lives, newer};
+    use super::*;
+
+    fn ask(by: RedriveBy) -> Redrive {
+        Redrive { by, now: NOW, shard: SHARD }
+    }
+
+    fn steward(seen_due_at: Millis) -> Redrive {
+        ask(RedriveBy::Steward { seen_due_at, release: None })
+    }
+
+    fn message(sent_at: Millis) -> Redrive {
+        ask(RedriveBy::Message { sent_at })
+    }
+
+    fn run(found: &Life, ask: &Redrive) -> Result<Life, RedriveRefusal> {
+        redrive(Some(found), ask, &Policy::default())
+    }
+
+    fn dead(class: FailureClass) -> Life {
+        Life {
+            failure: Some(failure(class, NOW.minus(60_000))),
+            waiting_since: Some(NOW),
+            ..life(Status::Dead)
+        }
+    }
+
+    #[test]
+    fn a_redrive_grants_a_fresh_budget_and_puts_the_row_under_the_sweepers_eye_in_one_write() {
+        let found = dead(FailureClass::Transient);
+        for by in [message(NOW), steward(NOW.plus(5)), ask(RedriveBy::Person)] {
+            let after = run(&found, &by).unwrap();
+            assert_eq!((after.status, after.attempts), (Status::Failed, 0));
+            let open = Open { bucket: Bucket::Pending(SHARD), due_at: NOW.plus(120_000) };
+            assert_eq!(after.open, Some(open));
+            assert_eq!((after.retry_at, after.redriven_at), (Some(NOW), Some(NOW)));
+            assert_eq!((after.waiting_since, after.epoch), (None, EPOCH));
+        }
+    }
+
+    #[test]
+    fn only_the_stewards_redrives_count_as_automatic_and_name_the_new_build() {
+        let found =
+            Life { budget_release: Some("build-1".to_owned()), ..dead(FailureClass::Transient) };
+        for by in [message(NOW), ask(RedriveBy::Person)] {
+            let after = run(&found, &by).unwrap();
+            assert_eq!((after.redrives, &after.budget_release), (1, &found.budget_release));
+        }
+        let after = run(&found, &steward(NOW.plus(5))).unwrap();
+        assert_eq!((after.redrives, &after.budget_release), (2, &found.budget_release));
+        let fresh = ask(RedriveBy::Steward {
+            seen_due_at: NOW.plus(5),
+            release: Some("build-2".to_owned()),
+        });
+        let after = run(&found, &fresh).unwrap();
+        assert_eq!(after.redrives, 2);
+        assert_eq!(after.budget_release.as_deref(), Some("build-2"));
+    }
+
+    #[test]
+    fn a_message_redrives_only_if_sent_ten_seconds_after_the_burial() {
+        for class in FailureClass::ALL {
+            let found = dead(*class);
+            assert!(run(&found, &message(NOW.minus(50_000))).is_ok());
+            assert_eq!(
+                run(&found, &message(NOW.minus(50_001))),
+                Err(RedriveRefusal::MessageTooOld)
+            );
+        }
+    }
+
+    #[test]
+    fn the_steward_redrives_only_what_it_saw_due_and_never_a_permanent_row() {
+        for class in FailureClass::ALL {
+            let may = run(&dead(*class), &steward(NOW.plus(5))).is_ok();
+            assert_eq!(may, *class != FailureClass::Permanent);
+        }
+        assert_eq!(
+            run(&dead(FailureClass::Transient), &steward(NOW.plus(6))),
+            Err(RedriveRefusal::MovedOn)
+        );
+    }
+
+    #[test]
+    fn a_build_cures_what_died_under_another_and_once_only() {
+        let found = dead(FailureClass::Transient);
+        assert!(is_curable_by(&found, "build-2"));
+        assert!(!is_curable_by(&found, "build-1"), "it died under this build");
+        let granted = Life { budget_release: Some("build-2".to_owned()), ..found };
+        assert!(!is_curable_by(&granted, "build-2"));
+        assert!(is_curable_by(&granted, "build-3"));
+        assert!(!is_curable_by(&dead(FailureClass::Permanent), "build-2"));
+        for other in lives().filter(|found| found.status != Status::Dead) {
+            assert!(!is_curable_by(&other, "build-2"));
+        }
+    }
+
+    #[test]
+    fn a_person_redrives_even_a_permanent_row() {
+        assert!(run(&dead(FailureClass::Permanent), &ask(RedriveBy::Person)).is_ok());
+    }
+
+    #[test]
+    fn nothing_but_a_dead_row_is_redriven() {
+        for found in lives().filter(|found| found.status != Status::Dead) {
+            for by in [message(NOW), steward(NOW.plus(5)), ask(RedriveBy::Person)] {
+                assert_eq!(run(&found, &by), Err(RedriveRefusal::NotDead));
+            }
+        }
+        let missing = redrive(None, &ask(RedriveBy::Person), &Policy::default());
+        assert_eq!(missing, Err(RedriveRefusal::Missing));
+        assert_eq!(
+            run(&newer(Status::Dead), &ask(RedriveBy::Person)),
+            Err(RedriveRefusal::UnknownFormat)
+        );
+    }
+
+    #[test]
+    fn a_redrive_whose_answer_was_lost_is_known_by_its_time_while_the_row_stands_as_it_left_it() {
+        let mine = message(NOW);
+        let after = run(&dead(FailureClass::Transient), &mine).unwrap();
+        assert_eq!(run(&after, &mine), Err(RedriveRefusal::Mine));
+
+        let other = Redrive { now: NOW.plus(1), ..mine.clone() };
+        assert_eq!(run(&after, &other), Err(RedriveRefusal::NotDead));
+        let failed_since = Life {
+            open: Some(Open { bucket: Bucket::Pending(SHARD), due_at: NOW.plus(120_001) }),
+            ..after.clone()
+        };
+        assert_eq!(run(&failed_since, &mine), Err(RedriveRefusal::NotDead));
+        let redriven_by_another = Life { redriven_at: Some(NOW.plus(1)), ..after.clone() };
+        assert_eq!(run(&redriven_by_another, &mine), Err(RedriveRefusal::NotDead));
+        let leased_since = Life { status: Status::Processing, ..after };
+        assert_eq!(run(&leased_since, &mine), Err(RedriveRefusal::NotDead));
     }
 }

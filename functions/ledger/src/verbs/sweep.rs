@@ -40,16 +40,10 @@ impl Sweep {
 
 /// Pushes a pending row's due time forward.
 pub fn sweep(found: Option<&Life>, ask: &Sweep, policy: &Policy) -> Result<Life, SweepRefusal> {
-    let seen = Open {
-        bucket: Bucket::Pending(ask.shard),
-        due_at: ask.seen_due_at,
-    };
+    let seen = Open { bucket: Bucket::Pending(ask.shard), due_at: ask.seen_due_at };
     match look(found) {
         Found::Known(life) if life.open == Some(seen) => Ok(Life {
-            open: Some(Open {
-                bucket: seen.bucket,
-                due_at: ask.next_due_at(policy),
-            }),
+            open: Some(Open { bucket: seen.bucket, due_at: ask.next_due_at(policy) }),
             sweeps: life.sweeps.saturating_add(1),
             ..life.clone()
         }),
@@ -60,14 +54,72 @@ pub fn sweep(found: Option<&Life>, ask: &Sweep, policy: &Policy) -> Result<Life,
 /// Reads a refused sweep.
 #[must_use]
 pub fn refusal(found: Option<&Life>, ask: &Sweep, policy: &Policy) -> SweepRefusal {
-    let next = Open {
-        bucket: Bucket::Pending(ask.shard),
-        due_at: ask.next_due_at(policy),
-    };
+    let next = Open { bucket: Bucket::Pending(ask.shard), due_at: ask.next_due_at(policy) };
     match look(found) {
         Found::Missing => SweepRefusal::Missing,
         Found::UnknownFormat => SweepRefusal::UnknownFormat,
         Found::Known(life) if life.open == Some(next) => SweepRefusal::Mine,
         Found::Known(_) => SweepRefusal::MovedOn,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::super::fixture::{NOW, SHARD, life, lives, newer};
+    use super::*;
+    use crate::Status;
+
+    fn ask() -> Sweep {
+        Sweep { seen_due_at: NOW.plus(5), now: NOW.plus(7), shard: SHARD, sweeps: 2 }
+    }
+
+    fn run(found: &Life) -> Result<Life, SweepRefusal> {
+        sweep(Some(found), &ask(), &Policy::default())
+    }
+
+    #[test]
+    fn every_pending_row_is_swept_and_nothing_else() {
+        for found in lives() {
+            let swept = run(&found);
+            if !found.status.is_pending() {
+                assert_eq!(swept, Err(SweepRefusal::MovedOn), "{}", found.status);
+                continue;
+            }
+            let open = Open { bucket: Bucket::Pending(SHARD), due_at: NOW.plus(7 + 4 * 120_000) };
+            let expected = Life { open: Some(open), sweeps: 3, ..found };
+            assert_eq!(swept, Ok(expected));
+        }
+    }
+
+    #[test]
+    fn a_row_that_moved_since_it_was_seen_is_left_alone() {
+        let mut found = life(Status::Failed);
+        for due_at in [NOW.plus(4), NOW.plus(6)] {
+            found.open = Some(Open { bucket: Bucket::Pending(SHARD), due_at });
+            assert_eq!(run(&found), Err(SweepRefusal::MovedOn));
+        }
+        for bucket in [Bucket::Dead(SHARD), Bucket::Parked(SHARD), Bucket::Pending(SHARD + 1)] {
+            found.open = Some(Open { bucket, due_at: NOW.plus(5) });
+            assert_eq!(run(&found), Err(SweepRefusal::MovedOn));
+        }
+    }
+
+    #[test]
+    fn a_sweep_whose_answer_was_lost_is_known_by_the_time_it_set() {
+        let after = run(&life(Status::Claimed)).unwrap();
+        assert_eq!(run(&after), Err(SweepRefusal::Mine));
+        let died = Life {
+            open: after.open.map(|open| Open { bucket: Bucket::Dead(SHARD), ..open }),
+            ..after
+        };
+        assert_eq!(run(&died), Err(SweepRefusal::MovedOn));
+    }
+
+    #[test]
+    fn missing_and_foreign_rows_are_left_alone() {
+        let missing = sweep(None, &ask(), &Policy::default());
+        assert_eq!(missing, Err(SweepRefusal::Missing));
+        assert_eq!(run(&newer(Status::Failed)), Err(SweepRefusal::UnknownFormat));
     }
 }

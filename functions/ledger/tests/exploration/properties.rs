@@ -1,0 +1,185 @@
+//! What must never happen, restated without the verbs.
+
+use crate::model::{Model, Verb};
+use crate::{
+    bounds::{Design, Projection},
+    pool::Kind,
+    times::TIMED_OUT,
+    world::World,
+};
+use ledger::{Bucket, Entity, FailureClass, Life, ROW_FORMAT, Status};
+use std::fmt;
+
+/// The `always` properties.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Property {
+    NeverLost,
+    NeverDoubled,
+    NeverReversed,
+    NeverDeadWithItsEffect,
+    SettledWithItsEffect,
+    StateIsItsEvents,
+    SettledNeverChanges,
+    ForeignNeverTouched,
+    NoBudgetNobodyGranted,
+    AttemptsAreRuns,
+    FencesOnlyRise,
+    WaitersAreWoken,
+    RowsAreWellFormed,
+}
+
+impl Property {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::NeverLost,
+        Self::NeverDoubled,
+        Self::NeverReversed,
+        Self::NeverDeadWithItsEffect,
+        Self::SettledWithItsEffect,
+        Self::StateIsItsEvents,
+        Self::SettledNeverChanges,
+        Self::ForeignNeverTouched,
+        Self::NoBudgetNobodyGranted,
+        Self::AttemptsAreRuns,
+        Self::FencesOnlyRise,
+        Self::WaitersAreWoken,
+        Self::RowsAreWellFormed,
+    ];
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NeverLost => "never lost: with every worker and message gone, the steward and one worker end every row",
+            Self::NeverDoubled => "never doubled: an event changes the state once",
+            Self::NeverReversed => "never reversed: no older version replaces a newer one",
+            Self::NeverDeadWithItsEffect => "never dead, or given back, with its effect applied",
+            Self::SettledWithItsEffect => "settled as applied exactly if applied",
+            Self::StateIsItsEvents => "the state is what its events made of it, no more and no less",
+            Self::SettledNeverChanges => "a settled row never changes",
+            Self::ForeignNeverTouched => "a row of a newer build is never touched",
+            Self::NoBudgetNobodyGranted => "no budget nobody granted",
+            Self::AttemptsAreRuns => "attempts are runs: one more with a lease, one less with a wait",
+            Self::FencesOnlyRise => "a fence rises with each lease and with nothing else",
+            Self::WaitersAreWoken => "a waiter whose predecessor has come is due at once",
+            Self::RowsAreWellFormed => "rows are well formed: lease, index and outcome fit the status",
+        })
+    }
+}
+
+/// Judges one write to one row.
+pub(crate) fn judge(verb: Verb, old: Option<&Life>, new: &Life, model: &Model) -> Option<Property> {
+    if let Some(old) = old {
+        if old.status == Status::Settled {
+            return Some(Property::SettledNeverChanges);
+        }
+        if old.format != ROW_FORMAT {
+            return Some(Property::ForeignNeverTouched);
+        }
+    }
+    if let Some(breach) = judge_budget(verb, old, new, model) {
+        return Some(breach);
+    }
+    let risen = old.map_or(0, |old| old.epoch) + u64::from(verb == Verb::Lease);
+    if new.epoch != risen {
+        return Some(Property::FencesOnlyRise);
+    }
+    (model.design == Design::Whole && !is_well_formed(new)).then_some(Property::RowsAreWellFormed)
+}
+
+fn judge_budget(verb: Verb, old: Option<&Life>, new: &Life, model: &Model) -> Option<Property> {
+    let before = old.map_or(0, |old| old.attempts);
+    let expected = match verb {
+        Verb::Lease => before + 1,
+        Verb::Wait => before - 1,
+        Verb::Redrive => 0,
+        _ => before,
+    };
+    if new.attempts != expected || new.attempts > model.policy.attempts_max {
+        return Some(Property::AttemptsAreRuns);
+    }
+    if verb != Verb::Redrive {
+        return None;
+    }
+    let old = old?;
+    let by_steward = new.redrives != old.redrives;
+    let is_permanent = old.failure.as_ref().is_none_or(|failure| failure.class == FailureClass::Permanent);
+    let cured = new.budget_release != old.budget_release;
+    let cures_max = u32::from(model.bounds.deploy);
+    let is_granted = old.status == Status::Dead
+        && !(by_steward && is_permanent)
+        && !(cured && old.budget_release.is_some())
+        && new.redrives <= model.policy.redrives_max + cures_max
+        && (!by_steward || cured || old.redrives < model.policy.redrives_max);
+    (!is_granted).then_some(Property::NoBudgetNobodyGranted)
+}
+
+fn is_well_formed(life: &Life) -> bool {
+    let bucket = life.open.map(|open| open.bucket);
+    let is_placed = match life.status {
+        Status::Claimed | Status::Processing | Status::Failed | Status::Waiting => {
+            matches!(bucket, Some(Bucket::Pending(_)))
+        }
+        Status::Dead => {
+            matches!(bucket, Some(Bucket::Dead(_) | Bucket::Parked(_))) && life.failure.is_some()
+        }
+        Status::Settled => bucket.is_none(),
+    };
+    let is_settled = life.status == Status::Settled;
+    is_placed
+        && life.lease.is_some() == (life.status == Status::Processing)
+        && life.outcome.is_some() == is_settled
+        && life.settled_at.is_some() == is_settled
+        && life.expires_at.is_some() == is_settled
+        && (life.status != Status::Waiting || life.waiting_since.is_some())
+}
+
+/// Judges one write to one entity.
+pub(crate) fn judge_entity(old: Option<&Entity>, new: &Entity) -> Option<Property> {
+    let old = old?;
+    let is_older = (new.is_final, new.version) < (old.is_final, old.version);
+    is_older.then_some(Property::NeverReversed)
+}
+
+/// Judges a world.
+pub(crate) fn judge_world(world: &World, model: &mut Model) -> Option<Property> {
+    for row in 0..2 {
+        let Some(glance) = model.glance_at(world.life(row)) else { continue };
+        let applied = world.applied[usize::from(row)];
+        if applied > 1 {
+            return Some(Property::NeverDoubled);
+        }
+        // A newer build may have rewritten what this one finished.
+        if !glance.is_known {
+            continue;
+        }
+        let is_half_done = model.design == Design::TwoWrites;
+        if applied == 1 && glance.status != Status::Settled && !is_half_done {
+            return Some(Property::NeverDeadWithItsEffect);
+        }
+        if glance.status == Status::Settled && glance.is_applied != (applied == 1) && !is_half_done {
+            return Some(Property::SettledWithItsEffect);
+        }
+        let is_overlooked = model.bounds.projection == Projection::Sequence
+            && model.design != Design::WokenByMessageOnly
+            && row == 1
+            && glance.status == Status::Waiting
+            && glance.due == u32::try_from(TIMED_OUT.0).unwrap_or(0)
+            && world.applied[0] == 1;
+        if is_overlooked {
+            return Some(Property::WaitersAreWoken);
+        }
+    }
+    if let Some(breach) = model.tells_another_story(world.entities, world.applied) {
+        return Some(breach);
+    }
+    (!model.is_rescued(world)).then_some(Property::NeverLost)
+}
+
+/// Whether a row is at rest: nobody needs to come back to it, or a person can find it.
+pub(crate) fn is_at_rest(glance: crate::pool::Glance) -> bool {
+    match glance.status {
+        Status::Settled => true,
+        Status::Dead => matches!(glance.bucket, Some(Kind::Dead | Kind::Parked)),
+        Status::Claimed | Status::Processing | Status::Failed | Status::Waiting => !glance.is_known,
+    }
+}
