@@ -1,1 +1,22 @@
-//! Placeholder.
+//! The use cases: receive a delivery, consume a batch, run the steward.
+//!
+//! Each is written over the traits of [`ports`], so that the same code runs on AWS and on the
+//! in-memory [`twin`]. What a row may become is decided by the `ledger` crate; what a delivery
+//! means by `verifier` and `config`. Here is the order of things: what is called when, what an
+//! answer or a failure leads to, and what is reported.
+
+pub mod body;
+pub mod consume;
+pub mod keyring;
+pub mod ports;
+pub mod projection;
+pub mod receive;
+pub mod steward;
+pub mod telemetry;
+pub mod twin;
+mod within;
+
+pub use consume::Consumer;
+pub use keyring::Keyring;
+pub use receive::Receiver;
+pub use steward::Steward;

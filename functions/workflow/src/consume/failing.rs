@@ -1,0 +1,110 @@
+//! Giving a leased row back: without fault, for another run, or for good.
+
+use super::{Disposal, record::Work, seconds_until};
+use crate::{
+    body,
+    ports::{ConsumerPorts, PortError, Refused},
+    telemetry::{Level, Line},
+};
+use ledger::{
+    Failure, FailureClass, Millis, Next, Row, next_redrive_due, next_step,
+    verbs::{Bury, BuryRefusal, Fail, FailRefusal, FenceRefusal, resting_place},
+};
+
+impl<P: ConsumerPorts> Work<'_, P> {
+    /// Gives a throttled row back without counting the attempt, for an hour at most.
+    pub(super) async fn wait_out(&self, row: &Row, error: String) -> Disposal {
+        let policy = &self.consumer.policy;
+        let now = self.ports().now();
+        let waiting = row.life.waiting_since.map_or(0, |since| now.since(since));
+        if waiting > policy.throttled_max_ms {
+            return self.give_up(row, error, FailureClass::Transient, None).await;
+        }
+        let delay = ledger::retry_delay_ms(
+            row.life.attempts,
+            FailureClass::RateLimited,
+            None,
+            policy,
+            self.ports().jitter(),
+        );
+        let retry_at = now.plus(delay);
+        self.emit(
+            Line::new(Level::Warn, format!("gave the attempt back: {error}")).count("Throttled"),
+        );
+        match self.ports().wait(self.key(), &self.wait_ask(&row.life, now, retry_at)).await {
+            Ok(Ok(()) | Err(Refused { why: FenceRefusal::Mine, .. })) => {
+                Disposal::RetryIn(seconds_until(retry_at, now))
+            }
+            Ok(Err(refused)) => self.fenced(refused.why),
+            Err(_) => self.lease_ends(now),
+        }
+    }
+
+    /// Fails the row, or buries it when that was its last run or no run can help.
+    pub(super) async fn give_up(
+        &self,
+        row: &Row,
+        error: String,
+        class: FailureClass,
+        retry_after_ms: Option<u64>,
+    ) -> Disposal {
+        let policy = &self.consumer.policy;
+        let now = self.ports().now();
+        let failure = Failure { error: error.chars().take(500).collect(), class, at: now };
+        let jitter = self.ports().jitter();
+        let line = Line::new(Level::Warn, format!("run failed: {}", failure.error))
+            .with("row.attempts", row.life.attempts)
+            .with("failure.class", class.as_str());
+        let (written, line, disposal) =
+            match next_step(row.life.attempts, class, retry_after_ms, now, policy, jitter) {
+                Next::Retry { at } => {
+                    let ask = Fail {
+                        epoch: row.life.epoch,
+                        failure,
+                        retry_at: at,
+                        shard: self.key().shard(),
+                    };
+                    let mine = FailRefusal::Fence(FenceRefusal::Mine);
+                    let written = self.ports().fail(self.key(), &ask).await;
+                    let written = written
+                        .map(|done| done.map_or_else(|refused| refused.why == mine, |()| true));
+                    (written, line.count("Failed"), Disposal::RetryIn(seconds_until(at, now)))
+                }
+                Next::BuryPermanent | Next::BuryExhausted => {
+                    let due = next_redrive_due(row.life.redrives, now, policy, jitter);
+                    let shard = self.key().shard();
+                    let open = resting_place(shard, class, row.life.redrives, now, due, policy);
+                    let ask = Bury { epoch: row.life.epoch, failure, open };
+                    let mut line = line.count("Dead");
+                    line.level = Level::Error;
+                    line.message = line.message.replacen("run failed", "buried", 1);
+                    (self.bury(row, &ask).await, line, Disposal::RetryIn(0))
+                }
+            };
+        match written {
+            Ok(true) => {
+                self.emit(line);
+                disposal
+            }
+            Ok(false) => self.fenced(FenceRefusal::Lost),
+            Err(error) => {
+                self.emit(line.with("ledger.error", error.to_string()));
+                self.lease_ends(now)
+            }
+        }
+    }
+
+    /// Buries; the body first loses its time to live.
+    async fn bury(&self, row: &Row, ask: &Bury) -> Result<bool, PortError> {
+        body::keep(self.ports(), row).await?;
+        let mine = BuryRefusal::Fence(FenceRefusal::Mine);
+        let written = self.ports().bury(self.key(), ask).await?;
+        Ok(written.map_or_else(|refused| refused.why == mine, |()| true))
+    }
+
+    /// The row could not be given back: it is taken over when its lease ends.
+    pub(super) fn lease_ends(&self, now: Millis) -> Disposal {
+        let until = self.deadline.plus(self.consumer.policy.lease_margin_ms);
+        Disposal::RetryIn(seconds_until(until.plus(1), now))
+    }
+}

@@ -1,0 +1,51 @@
+//! Why a leased row was not settled. Each cause carries its class from where it arose.
+
+use crate::{
+    body::BodyError,
+    ports::{PortError, Trouble},
+    projection::ProjectionError,
+};
+use ledger::{FailureClass, verbs::FenceRefusal};
+
+/// Why a leased row was not settled.
+pub(super) enum Trip {
+    /// Its own fault or its destination's: counts against the budget.
+    Failed { error: String, class: FailureClass, retry_after_ms: Option<u64> },
+    /// The store's fault: gives the attempt back.
+    Throttled { error: String },
+    /// The lease is lost: another worker has the row, or it is finished.
+    Fenced(FenceRefusal),
+}
+
+impl From<PortError> for Trip {
+    fn from(error: PortError) -> Self {
+        match error.trouble {
+            Trouble::Throttled | Trouble::Conflict => Self::Throttled { error: error.to_string() },
+            Trouble::Unavailable => Self::failed(error.to_string(), FailureClass::Transient),
+            Trouble::Invalid => Self::failed(error.to_string(), FailureClass::Permanent),
+        }
+    }
+}
+
+impl From<ProjectionError> for Trip {
+    fn from(error: ProjectionError) -> Self {
+        Self::Failed { class: error.class(), retry_after_ms: None, error: error.to_string() }
+    }
+}
+
+impl From<BodyError> for Trip {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::Port(error) => error.into(),
+            BodyError::ChunkMissing { .. } | BodyError::Garbled(_) | BodyError::Altered => {
+                Self::failed(error.to_string(), FailureClass::Permanent)
+            }
+        }
+    }
+}
+
+impl Trip {
+    pub(super) const fn failed(error: String, class: FailureClass) -> Self {
+        Self::Failed { error, class, retry_after_ms: None }
+    }
+}

@@ -1,0 +1,309 @@
+//! What the use cases need from the world.
+//!
+//! One trait per concern; an adapter may implement several on one type. Conditional writes answer
+//! *written* or *here is why not and the row I found*; only what nobody planned is an error, and
+//! an error says at its origin whether another try makes sense.
+
+use ledger::{
+    Bucket, Entity, EntityKey, EventKey, Jitter, Message, Millis, Row, Status, Token,
+    verbs::{
+        Apply, ApplyRefusal, Bury, BuryRefusal, Claim, ClaimRefusal, Fail, FailRefusal,
+        FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal, Redrive,
+        RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait, WaitRefusal,
+    },
+};
+use std::future::Future;
+use thiserror::Error;
+
+/// What a failed call means for the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Trouble {
+    /// Capacity: nobody's fault, try later.
+    Throttled,
+    /// A transaction was in the way, also after retries.
+    Conflict,
+    /// Timeouts, connection failures, server errors, missing permissions: it may have happened.
+    Unavailable,
+    /// The request itself is impossible, such as an item above the size limit.
+    Invalid,
+}
+
+/// A call that failed in a way its caller did not ask about.
+#[derive(Debug, Error)]
+#[error("{step} failed: {source}")]
+pub struct PortError {
+    /// What was being done, such as `claim`.
+    pub step: &'static str,
+    /// What it means for the caller.
+    pub trouble: Trouble,
+    /// The cause, for the log.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// A conditional write that did not happen, and the row that stood in its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused<R> {
+    /// What the caller does about it.
+    pub why: R,
+    /// The row as found.
+    pub row: Option<Box<Row>>,
+}
+
+/// Written, refused, or failed.
+pub type Conditional<T, R> = Result<Result<T, Refused<R>>, PortError>;
+
+/// A row that the caller may work on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leased {
+    /// The row, its life as leased.
+    pub row: Row,
+    /// Its status before: `processing` marks a row whose last worker died.
+    pub was: Status,
+}
+
+/// An entry of the index `open`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenEntry {
+    /// The row's key.
+    pub key: EventKey,
+    /// When it is due.
+    pub due_at: Millis,
+    /// When the event was received.
+    pub received_at: Millis,
+}
+
+/// An entry of the index `by_day`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayEntry {
+    /// The row's key.
+    pub key: EventKey,
+    /// When the event was received.
+    pub received_at: Millis,
+}
+
+/// The ledger and the state it settles into.
+pub trait Ledger: Send + Sync {
+    /// Creates the row unless its key is taken. The row's life is `ask`'s.
+    fn claim(
+        &self,
+        row: &Row,
+        ask: &Claim,
+    ) -> impl Future<Output = Conditional<(), ClaimRefusal>> + Send;
+    /// Takes the exclusive right to work.
+    fn lease(
+        &self,
+        key: &EventKey,
+        ask: &LeaseAsk,
+    ) -> impl Future<Output = Conditional<Leased, LeaseRefusal>> + Send;
+    /// Makes the changes and settles the row, or neither. `effects` is what the settled row
+    /// remembers: these changes, and those dropped before.
+    fn apply(
+        &self,
+        key: &EventKey,
+        ask: &Apply,
+        effects: &[ledger::Effect],
+    ) -> impl Future<Output = Conditional<(), ApplyRefusal>> + Send;
+    /// Settles a row without changes; `effects` remembers what was superseded.
+    fn settle(
+        &self,
+        key: &EventKey,
+        ask: &Settle,
+        effects: &[ledger::Effect],
+    ) -> impl Future<Output = Conditional<(), FenceRefusal>> + Send;
+    /// Gives the row back after a failed run.
+    fn fail(
+        &self,
+        key: &EventKey,
+        ask: &Fail,
+    ) -> impl Future<Output = Conditional<(), FailRefusal>> + Send;
+    /// Gives the row back without fault.
+    fn wait(
+        &self,
+        key: &EventKey,
+        ask: &Wait,
+    ) -> impl Future<Output = Conditional<(), WaitRefusal>> + Send;
+    /// Buries a row that the caller holds.
+    fn bury(
+        &self,
+        key: &EventKey,
+        ask: &Bury,
+    ) -> impl Future<Output = Conditional<(), BuryRefusal>> + Send;
+    /// Buries a row whose workers died until its budget was spent.
+    fn forced_bury(
+        &self,
+        key: &EventKey,
+        ask: &ForcedBury,
+    ) -> impl Future<Output = Conditional<(), ForcedBuryRefusal>> + Send;
+    /// Brings a dead row back.
+    fn redrive(
+        &self,
+        key: &EventKey,
+        ask: &Redrive,
+    ) -> impl Future<Output = Conditional<(), RedriveRefusal>> + Send;
+    /// Pushes an overdue row's due time forward.
+    fn sweep(
+        &self,
+        key: &EventKey,
+        ask: &Sweep,
+    ) -> impl Future<Output = Conditional<(), SweepRefusal>> + Send;
+    /// Closes a dead row by hand.
+    fn resolve(
+        &self,
+        key: &EventKey,
+        ask: &Resolve,
+    ) -> impl Future<Output = Conditional<(), ResolveRefusal>> + Send;
+
+    /// Reads a row, strongly consistent.
+    fn row(&self, key: &EventKey) -> impl Future<Output = Result<Option<Row>, PortError>> + Send;
+    /// Reads an entity, strongly consistent.
+    fn entity(
+        &self,
+        key: &EntityKey,
+    ) -> impl Future<Output = Result<Option<Entity>, PortError>> + Send;
+    /// Up to `limit` entries of one bucket due at or before `due_before`, earliest first,
+    /// beginning behind `after`.
+    fn open(
+        &self,
+        bucket: Bucket,
+        due_before: Millis,
+        after: Option<&OpenEntry>,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<OpenEntry>, PortError>> + Send;
+    /// Up to `limit` entries of one `by_day` partition received in `from..=until`, newest first
+    /// when `newest_first`.
+    fn day(
+        &self,
+        day: &str,
+        from: Millis,
+        until: Millis,
+        newest_first: bool,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<DayEntry>, PortError>> + Send;
+
+    /// Stores one chunk of a body, to be deleted at `expires_at` or never. Overwrites an equal one.
+    fn put_chunk(
+        &self,
+        pk: &str,
+        bytes: &[u8],
+        expires_at: Option<ledger::Seconds>,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+    /// Reads one chunk of a body.
+    fn chunk(&self, pk: &str) -> impl Future<Output = Result<Option<Vec<u8>>, PortError>> + Send;
+    /// Takes the time to live from a chunk, so that a dead row keeps its body. A chunk that is
+    /// gone is left gone.
+    fn keep_chunk(&self, pk: &str) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// The steward's notebook: the row `_s#steward`.
+    fn notes(&self) -> impl Future<Output = Result<StewardNotes, PortError>> + Send;
+    /// Writes the notebook. The last writer wins: the notes are hints, every act is conditional.
+    fn write_notes(
+        &self,
+        notes: &StewardNotes,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
+/// What one steward run leaves to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StewardNotes {
+    /// When dead rows were last redriven.
+    pub redriven_at: Millis,
+    /// When the dead-letter queue was last cleared of settled rows.
+    pub cleared_at: Millis,
+    /// The build whose walk through the parked rows is finished.
+    pub walked_release: String,
+    /// The bucket an unfinished walk stands in.
+    pub walk_bucket: Option<Bucket>,
+    /// The entry behind which it goes on.
+    pub walk_after: Option<OpenEntry>,
+}
+
+/// Sends messages to the queue.
+pub trait Outbox: Send + Sync {
+    /// Sends one message; `source` is the fair queue's group.
+    fn send(
+        &self,
+        message: &Message,
+        source: &str,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+    /// Sends several; the indexes of those that failed.
+    fn send_all(&self, messages: &[(Message, String)]) -> impl Future<Output = Vec<usize>> + Send;
+}
+
+/// What the consumer may do with a message it was handed.
+pub trait Inbox: Send + Sync {
+    /// Makes the message visible again after `seconds` (at most 43,170).
+    fn postpone(
+        &self,
+        receipt: &str,
+        seconds: u32,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
+/// A message found in the dead-letter queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Its body.
+    pub body: String,
+    /// Deletes it.
+    pub receipt: String,
+}
+
+/// What the steward sees of the queues.
+pub trait Queues: Send + Sync {
+    /// Messages visible in the queue, approximately.
+    fn backlog(&self) -> impl Future<Output = Result<u64, PortError>> + Send;
+    /// Up to ten messages of the dead-letter queue, hidden from others for a few seconds.
+    fn dead_letters(&self) -> impl Future<Output = Result<Vec<DeadLetter>, PortError>> + Send;
+    /// Deletes one of them.
+    fn delete_dead_letter(
+        &self,
+        receipt: &str,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
+/// The signing secret as stored: one JSON document for all sources.
+pub trait SecretStore: Send + Sync {
+    /// Reads the current document.
+    fn fetch(&self) -> impl Future<Output = Result<String, PortError>> + Send;
+}
+
+/// Time.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Millis;
+    /// Returns after `ms`.
+    fn sleep(&self, ms: u64) -> impl Future<Output = ()> + Send;
+}
+
+/// Randomness.
+pub trait Entropy: Send + Sync {
+    /// A token no other request has.
+    fn token(&self) -> Token;
+    /// The two numbers that spread a delay.
+    fn jitter(&self) -> Jitter;
+}
+
+/// Everything the receiver needs.
+pub trait ReceiverPorts:
+    Ledger + Outbox + SecretStore + Clock + Entropy + crate::telemetry::Telemetry
+{
+}
+impl<P: Ledger + Outbox + SecretStore + Clock + Entropy + crate::telemetry::Telemetry> ReceiverPorts
+    for P
+{
+}
+
+/// Everything the consumer needs.
+pub trait ConsumerPorts: Ledger + Inbox + Clock + Entropy + crate::telemetry::Telemetry {}
+impl<P: Ledger + Inbox + Clock + Entropy + crate::telemetry::Telemetry> ConsumerPorts for P {}
+
+/// Everything the steward needs.
+pub trait StewardPorts:
+    Ledger + Outbox + Queues + Clock + Entropy + crate::telemetry::Telemetry
+{
+}
+impl<P: Ledger + Outbox + Queues + Clock + Entropy + crate::telemetry::Telemetry> StewardPorts
+    for P
+{
+}

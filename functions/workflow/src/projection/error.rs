@@ -1,0 +1,202 @@
+//! Why an event cannot be projected.
+//!
+//! Messages name the entity type and the place in the event, and say what is there in words.
+//! Payload does not appear in them, except the text of a version, shortened: without it nobody
+//! could tell what is wrong with it.
+
+use super::{NumberDefect, decimal};
+use config::Pointer;
+use ledger::{FailureClass, VersionError};
+use serde_json::Value;
+use thiserror::Error;
+
+/// Why an event has no plans. The class says whether trying again can help.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ProjectionError {
+    /// The body cannot be turned into JSON.
+    #[error("the event body cannot be read: {0}")]
+    Body(verifier::UnusableReason),
+    /// The body is no JSON.
+    #[error("the event body is no JSON: line {line}, column {column}")]
+    NotJson {
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+    },
+    /// No usable entity id.
+    #[error("{entity_type}: the id at {at} is {found}, expected a text or a whole number")]
+    Id {
+        /// The projection's entity type.
+        entity_type: String,
+        /// Where the id should stand.
+        at: Pointer,
+        /// What is there.
+        found: &'static str,
+    },
+    /// No usable version.
+    #[error("{entity_type}: {why} (at {at})")]
+    Version {
+        /// The projection's entity type.
+        entity_type: String,
+        /// Where the version should stand.
+        at: Pointer,
+        /// What is wrong with it.
+        why: VersionProblem,
+    },
+    /// A value that a state row cannot hold.
+    #[error("{entity_type}: the value at {at}, for the field {field}, {why}")]
+    Value {
+        /// The projection's entity type.
+        entity_type: String,
+        /// The field it is for.
+        field: String,
+        /// Where the value stands.
+        at: Pointer,
+        /// Why it cannot be held.
+        why: Unstorable,
+    },
+    /// The fields together are more than a state row holds.
+    #[error(
+        "{entity_type}: the state is {bytes} bytes long, at most {bytes_max} can be stored: set fewer fields"
+    )]
+    StateTooLarge {
+        /// The projection's entity type.
+        entity_type: String,
+        /// Length as JSON.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// What should be added is no amount.
+    #[error("{entity_type}: the amount at {at}, for the field {field}, {why}")]
+    Amount {
+        /// The projection's entity type.
+        entity_type: String,
+        /// The field it is for.
+        field: String,
+        /// Where the amount should stand.
+        at: Pointer,
+        /// What is wrong, as the rest of the sentence.
+        why: String,
+    },
+    /// The amount cannot be added to what is stored.
+    #[error("{entity_type}: the amount at {from} cannot be added to the field {field}: {why}")]
+    Sum {
+        /// The projection's entity type.
+        entity_type: String,
+        /// The field.
+        field: String,
+        /// Where the amount stands.
+        from: String,
+        /// Why not.
+        why: StoredDefect,
+    },
+    /// Two projections chose one entity.
+    #[error(
+        "{entity_type}: the ids at {first} and {second} are the same, and one event changes an entity once"
+    )]
+    SameEntity {
+        /// The entity type of both.
+        entity_type: String,
+        /// The first projection's id pointer.
+        first: Pointer,
+        /// The second one's.
+        second: Pointer,
+    },
+    /// A projection written in Rust refused the event.
+    #[error("{reason}")]
+    Custom {
+        /// One sentence without payload.
+        reason: String,
+        /// Whether trying again can help.
+        class: FailureClass,
+    },
+}
+
+impl ProjectionError {
+    /// What the failure means for the next run. An event does not change, so what is wrong with
+    /// it is wrong for good; only a team's own projection may know better.
+    #[must_use]
+    pub const fn class(&self) -> FailureClass {
+        match self {
+            Self::Body(_)
+            | Self::NotJson { .. }
+            | Self::Id { .. }
+            | Self::Version { .. }
+            | Self::Value { .. }
+            | Self::StateTooLarge { .. }
+            | Self::Amount { .. }
+            | Self::Sum { .. }
+            | Self::SameEntity { .. } => FailureClass::Permanent,
+            Self::Custom { class, .. } => *class,
+        }
+    }
+}
+
+/// What is wrong with a version.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum VersionProblem {
+    /// It is no version of its unit.
+    #[error(transparent)]
+    Version(#[from] VersionError),
+    /// It is no text that can be read.
+    #[error("the version {0}")]
+    Unreadable(#[from] Unstorable),
+}
+
+/// Why a value cannot be held exactly. The texts continue "the value at /x ...".
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Unstorable {
+    /// A number beyond the bounds.
+    #[error("is or holds a number that {0}")]
+    Number(NumberDefect),
+    /// More levels than DynamoDB stores.
+    #[error("is nested deeper than {levels_max} levels")]
+    TooDeep {
+        /// The limit.
+        levels_max: usize,
+    },
+    /// DynamoDB's maps have no empty keys.
+    #[error("holds an object with an empty key")]
+    EmptyKey,
+    /// Its text is no Unicode, or it is nested beyond reading.
+    #[error("cannot be read ({0})")]
+    Unreadable(String),
+}
+
+/// Why an amount cannot be added to a stored field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum StoredDefect {
+    /// What is stored is no number.
+    #[error("it is {0}, expected a number")]
+    Kind(&'static str),
+    /// The sum cannot be stored.
+    #[error("the sum {0}")]
+    Sum(NumberDefect),
+}
+
+/// Whether a state row can hold a value exactly.
+pub(super) fn storable(value: &Value, levels_max: usize) -> Result<(), Unstorable> {
+    fn walk(value: &Value, levels_left: usize, levels_max: usize) -> Result<(), Unstorable> {
+        let deeper = || levels_left.checked_sub(1).ok_or(Unstorable::TooDeep { levels_max });
+        match value {
+            Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+            Value::Number(number) => {
+                decimal::check(&number.to_string()).map_err(Unstorable::Number)
+            }
+            Value::Array(items) => {
+                let left = deeper()?;
+                items.iter().try_for_each(|item| walk(item, left, levels_max))
+            }
+            Value::Object(fields) => {
+                let left = deeper()?;
+                if fields.contains_key("") {
+                    return Err(Unstorable::EmptyKey);
+                }
+                fields.values().try_for_each(|field| walk(field, left, levels_max))
+            }
+        }
+    }
+    walk(value, levels_max, levels_max)
+}

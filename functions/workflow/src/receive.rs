@@ -1,0 +1,174 @@
+//! Receive: a delivery becomes durable rows and a 2xx, or a refusal.
+//!
+//! The cheapest refusal comes first, and nothing is read or written before the signature is
+//! proven. From then on nothing authentic is thrown away: what cannot be used is kept as a dead
+//! row, what belongs to another mode as a settled one, and a second body under a known id beside
+//! the first. A 2xx is given only when every event of the delivery is durable; the send that
+//! follows the claim may fail, for the sweeper sends what is overdue.
+
+mod accept;
+
+use crate::{
+    keyring::Keyring,
+    ports::ReceiverPorts,
+    telemetry::{Level, Line, MetricUnit, shown},
+    within::within,
+};
+use config::{Config, Source};
+use ledger::{Millis, Policy};
+use std::sync::Arc;
+use verifier::{Answer, Headers, Key, Rejection, Request, Verified};
+
+/// Where providers post: `/webhooks/<source>`.
+const ROUTE: &str = "/webhooks/";
+
+/// One HTTP request, decoded.
+#[derive(Clone)]
+pub struct Delivery {
+    /// `POST`.
+    pub method: String,
+    /// The raw path.
+    pub path: String,
+    /// The raw query without `?`.
+    pub query: String,
+    /// The headers.
+    pub headers: Headers,
+    /// The decoded bytes.
+    pub body: Vec<u8>,
+    /// When the function's time is up.
+    pub deadline: Millis,
+}
+
+/// The receiver.
+pub struct Receiver<P> {
+    /// The world.
+    pub ports: Arc<P>,
+    /// The sources.
+    pub config: Config,
+    /// The limits.
+    pub policy: Policy,
+    /// The keys.
+    pub keyring: Keyring,
+    /// The configured public address, without a trailing slash, for schemes that sign the URL.
+    pub public_url: Option<String>,
+}
+
+impl<P: ReceiverPorts> Receiver<P> {
+    /// Answers one delivery and reports it in one line.
+    pub async fn receive(&self, delivery: Delivery) -> Answer {
+        let started = self.ports.now();
+        let deadline = delivery.deadline.minus(self.policy.answer_margin_ms);
+        let (answer, line) = match self.route(&delivery) {
+            Err(refused) => *refused,
+            Ok(source) => {
+                match within(&*self.ports, deadline, self.deliver(source, &delivery, started)).await
+                {
+                    Some((answer, line)) => (answer, line.of_source(source.name.as_str())),
+                    None => unavailable(
+                        Line::new(Level::Error, "delivery not stored in time")
+                            .of_source(source.name.as_str()),
+                        "ClaimFailed",
+                    ),
+                }
+            }
+        };
+        let elapsed = u32::try_from(self.ports.now().since(started)).unwrap_or(u32::MAX);
+        self.ports.emit(
+            &line
+                .with("answer.status", answer.status)
+                .with("body.bytes", delivery.body.len())
+                .measure("AnswerTime", f64::from(elapsed), MetricUnit::Milliseconds),
+        );
+        answer
+    }
+
+    /// Source, method, size: what can be told from the request line.
+    fn route(&self, delivery: &Delivery) -> Result<&Source, Box<(Answer, Line)>> {
+        let name = delivery.path.strip_prefix(ROUTE).unwrap_or_default();
+        let Some(source) = self.config.source(name) else {
+            let line = Line::new(Level::Warn, "no such source")
+                .with("request.path", shown(&delivery.path));
+            let answer = sentence(404, "no webhook source of this name");
+            return Err(Box::new((answer, line.count("UnknownSource"))));
+        };
+        let refused = |line: Line| line.of_source(source.name.as_str()).count("Rejected");
+        let methods = source.preset.methods();
+        if !methods.contains(&delivery.method) {
+            let mut answer = sentence(405, "this method is not for webhooks");
+            answer.headers.push(("allow".to_owned(), methods.join(", ")));
+            let line = Line::new(Level::Warn, "wrong method").with("rejection.cause", "method");
+            return Err(Box::new((answer, refused(line))));
+        }
+        if delivery.body.len() > self.policy.body_bytes_max {
+            let line =
+                Line::new(Level::Warn, "body too large").with("rejection.cause", "too_large");
+            let answer = sentence(413, "the body is larger than this endpoint takes");
+            return Err(Box::new((answer, refused(line))));
+        }
+        Ok(source)
+    }
+
+    async fn deliver(&self, source: &Source, delivery: &Delivery, now: Millis) -> (Answer, Line) {
+        let url = self.public_url.as_ref().map(|base| format!("{base}{}", delivery.path));
+        let request = Request {
+            method: &delivery.method,
+            path: &delivery.path,
+            query: &delivery.query,
+            public_url: url.as_deref(),
+            headers: &delivery.headers,
+            body: &delivery.body,
+        };
+        let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
+        if let Some(answer) = source.preset.handshake(&request, &keys, now.0) {
+            return (answer, Line::new(Level::Info, "handshake answered").count("Handshake"));
+        }
+        match self.verify(source, &request, &keys, now).await {
+            Ok(verified) => self.accept_all(source, delivery, &request, &verified, now).await,
+            Err(rejection) => rejected(&rejection),
+        }
+    }
+
+    /// Verifies; when no key fits, reads the keys again (once a minute) and tries the same
+    /// request once more.
+    async fn verify(
+        &self,
+        source: &Source,
+        request: &Request<'_>,
+        keys: &[Key],
+        now: Millis,
+    ) -> Result<Verified, Rejection> {
+        let first = source.preset.verify(request, keys, now.0);
+        let heals = first.as_ref().is_err_and(Rejection::may_heal_with_newer_keys);
+        if heals && self.keyring.refresh(&*self.ports, &self.config).await {
+            let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
+            return source.preset.verify(request, &keys, now.0);
+        }
+        first
+    }
+}
+
+/// Every refused request gets the same answer; the reason is for the log. A cause on this side is
+/// no refusal: the provider is asked to try again.
+fn rejected(rejection: &Rejection) -> (Answer, Line) {
+    let line = Line::new(Level::Warn, format!("delivery refused: {rejection}"))
+        .with("rejection.cause", rejection.cause());
+    if rejection.is_ours() {
+        unavailable(line, "NotReady")
+    } else {
+        (sentence(401, "the signature was not accepted"), line.count("Rejected"))
+    }
+}
+
+fn unavailable(line: Line, metric: &'static str) -> (Answer, Line) {
+    let mut answer = sentence(503, "not stored; please send it again");
+    answer.headers.push(("retry-after".to_owned(), "5".to_owned()));
+    (answer, line.count(metric))
+}
+
+/// A short plain-text answer.
+#[must_use]
+pub fn sentence(status: u16, text: &str) -> Answer {
+    let mut answer = Answer::text(format!("{text}\n"));
+    answer.status = status;
+    answer
+}

@@ -1,0 +1,261 @@
+//! Accept: the events of a proven delivery become rows, and their messages go to the queue.
+
+use super::{Delivery, Receiver, unavailable};
+use crate::{
+    body::{self, Encoded},
+    ports::{PortError, ReceiverPorts, Refused, Trouble},
+    projection::{Declarative, EventView, Projection},
+    telemetry::{Level, Line},
+};
+use config::Source;
+use futures::{StreamExt, stream};
+use ledger::{
+    EventKey, Evidence, Message, Millis, Origin, Row,
+    verbs::{Birth, Claim, ClaimRefusal, claim_refusal},
+};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use verifier::{Answer, Headers, Request, Verified};
+
+/// Events of one delivery that are claimed at the same time.
+const CLAIMS_AT_ONCE: usize = 16;
+
+/// What became of one event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Accepted {
+    /// A new row; `sent` says whether its message is in the queue.
+    New { sent: bool },
+    /// A known event; `resent` says whether its message was sent again.
+    Duplicate { resent: bool },
+    /// A known event that is dead for good.
+    DuplicateOfDead,
+    /// A known id with other content.
+    Conflict,
+    /// Kept, of no use.
+    Unusable,
+    /// Kept, of another mode.
+    WrongMode,
+}
+
+/// One event of a delivery, ready to be claimed.
+struct Arrival<'a> {
+    id: String,
+    event_type: String,
+    identity: Option<[u8; 32]>,
+    bytes: &'a [u8],
+    birth: Birth,
+}
+
+impl<P: ReceiverPorts> Receiver<P> {
+    pub(super) async fn accept_all(
+        &self,
+        source: &Source,
+        delivery: &Delivery,
+        request: &Request<'_>,
+        verified: &Verified,
+        now: Millis,
+    ) -> (Answer, Line) {
+        let events = source.preset.events(request);
+        let arrivals = match &events {
+            Ok(events) => events.iter().map(|event| arrival(source, event)).collect(),
+            Err(unusable) => vec![unusable_arrival(unusable, delivery)],
+        };
+        let headers = kept_headers(source, &delivery.headers);
+        let mut claims = stream::iter(arrivals)
+            .map(|arrival| self.accept(source, arrival, &headers, &verified.kid, now))
+            .buffer_unordered(CLAIMS_AT_ONCE);
+        let mut line =
+            Line::new(Level::Info, "delivery accepted").with("key.kid", verified.kid.as_str());
+        let mut failure = None;
+        while let Some(outcome) = claims.next().await {
+            match outcome {
+                Ok((key, accepted)) => line = counted(line.with_key(&key), accepted),
+                Err(error) => failure = Some(error),
+            }
+        }
+        if let Err(unusable) = &events {
+            line.message = format!("delivery kept but unusable: {unusable}");
+            line = line.with("unusable.cause", unusable.reason.cause());
+        }
+        match failure {
+            None => (source.preset.answer().clone(), line.count("Accepted")),
+            Some(error) => {
+                line.level = Level::Error;
+                line.message = format!("delivery not stored: {error}");
+                unavailable(line, "ClaimFailed")
+            }
+        }
+    }
+
+    /// Claims one event and sends its message.
+    async fn accept(
+        &self,
+        source: &Source,
+        arrival: Arrival<'_>,
+        headers: &BTreeMap<String, String>,
+        kid: &str,
+        now: Millis,
+    ) -> Result<(EventKey, Accepted), PortError> {
+        // An id that is no key cannot be: the verifier hands out none that is empty.
+        let key = EventKey::new(&source.name, &arrival.id).map_err(|error| PortError {
+            step: "key",
+            trouble: Trouble::Invalid,
+            source: error.into(),
+        })?;
+        let encoded = body::encode(arrival.bytes, &self.policy);
+        let claim =
+            Claim { birth: arrival.birth.clone(), nonce: self.ports.token(), received_at: now };
+        let mut row = Row {
+            life: claim.life(&key, &self.policy),
+            effects: Vec::new(),
+            evidence: Evidence {
+                key: key.clone(),
+                source: source.name.clone(),
+                event_type: arrival.event_type.clone(),
+                received_at: now,
+                body: encoded.body.clone(),
+                identity_hash: arrival.identity,
+                headers: headers.clone(),
+                kid: kid.to_owned(),
+                origin: Origin::Delivery,
+                origin_note: None,
+            },
+        };
+        let accepted = match self.claim(&row, &claim, &encoded).await? {
+            Ok(()) | Err(ClaimRefusal::Mine) => match arrival.birth {
+                Birth::Claimed => Accepted::New { sent: self.send(source, &key, &arrival).await },
+                Birth::Dead { .. } => Accepted::Unusable,
+                Birth::Ignored => Accepted::WrongMode,
+            },
+            Err(ClaimRefusal::Overdue | ClaimRefusal::Dead | ClaimRefusal::UnknownFormat) => {
+                Accepted::Duplicate { resent: self.send(source, &key, &arrival).await }
+            }
+            Err(ClaimRefusal::Settled | ClaimRefusal::Pending) => {
+                Accepted::Duplicate { resent: false }
+            }
+            Err(ClaimRefusal::DeadPermanent) => Accepted::DuplicateOfDead,
+            Err(ClaimRefusal::Conflict) => {
+                self.keep_conflict(&mut row, arrival.identity.unwrap_or_default(), &encoded, now)
+                    .await?;
+                Accepted::Conflict
+            }
+        };
+        Ok((key, accepted))
+    }
+
+    /// Stores the chunks a large body needs, then the row.
+    async fn claim(
+        &self,
+        row: &Row,
+        claim: &Claim,
+        encoded: &Encoded,
+    ) -> Result<Result<(), ClaimRefusal>, PortError> {
+        let evidence = &row.evidence;
+        if !encoded.chunked.is_empty() {
+            // A duplicate of a large event costs half a read unit, not its chunks again.
+            if let Some(found) = self.ports.row(&evidence.key).await? {
+                let identity = evidence.identity_hash.as_ref();
+                return Ok(Err(claim_refusal(&found, identity, claim, &self.policy)));
+            }
+            let expires_at = match claim.birth {
+                Birth::Dead { .. } => None,
+                Birth::Claimed | Birth::Ignored => {
+                    Some(claim.received_at.seconds_after(self.policy.chunk_seconds()))
+                }
+            };
+            body::store(&*self.ports, &evidence.key, encoded, &self.policy, expires_at).await?;
+        }
+        Ok(self.ports.claim(row, claim).await?.map_err(|Refused { why, .. }| why))
+    }
+
+    /// Keeps the second body of an id as a dead row of its own.
+    async fn keep_conflict(
+        &self,
+        row: &mut Row,
+        identity: [u8; 32],
+        encoded: &Encoded,
+        now: Millis,
+    ) -> Result<(), PortError> {
+        let error = "the same event id arrived before with other content".to_owned();
+        let claim =
+            Claim { birth: Birth::Dead { error }, nonce: self.ports.token(), received_at: now };
+        row.evidence.key = row.evidence.key.conflict(&identity);
+        row.life = claim.life(&row.evidence.key, &self.policy);
+        // Whatever refuses this claim is this very content, kept before.
+        let _kept: Result<(), ClaimRefusal> = self.claim(row, &claim, encoded).await?;
+        Ok(())
+    }
+
+    /// Sends the row's message. A failure is not the provider's concern: the row is durable and
+    /// the sweeper sends what is overdue.
+    async fn send(&self, source: &Source, key: &EventKey, arrival: &Arrival<'_>) -> bool {
+        let message = Message::new(key.clone(), &arrival.event_type, entity_hint(source, arrival));
+        match self.ports.send(&message, source.name.as_str()).await {
+            Ok(()) => true,
+            Err(error) => {
+                let line =
+                    Line::new(Level::Warn, format!("message not sent, the sweeper will: {error}"));
+                self.ports.emit(&line.with_key(key));
+                false
+            }
+        }
+    }
+}
+
+fn arrival<'a>(source: &Source, event: &'a verifier::Event<'_>) -> Arrival<'a> {
+    let wrong_mode =
+        matches!((source.live, event.live), (Some(wanted), Some(found)) if wanted != found);
+    Arrival {
+        id: event.id.clone(),
+        event_type: event.event_type.clone(),
+        identity: event.identity,
+        bytes: &event.body,
+        birth: if wrong_mode { Birth::Ignored } else { Birth::Claimed },
+    }
+}
+
+/// An authentic delivery that holds no usable event is kept whole, under its hash.
+fn unusable_arrival<'a>(unusable: &verifier::Unusable, delivery: &'a Delivery) -> Arrival<'a> {
+    Arrival {
+        id: format!("sha256:{}", hex::encode(Sha256::digest(&delivery.body))),
+        event_type: unusable.event_type.clone().unwrap_or_default(),
+        identity: None,
+        bytes: &delivery.body,
+        birth: Birth::Dead { error: unusable.to_string() },
+    }
+}
+
+/// The entity the event will change, where that can be told: a hint that keeps records of one
+/// entity in order within a batch. What cannot be projected has none; the consumer says why.
+fn entity_hint(source: &Source, arrival: &Arrival<'_>) -> Option<String> {
+    let event = EventView {
+        source,
+        event_type: &arrival.event_type,
+        event_id: &arrival.id,
+        body: arrival.bytes,
+    };
+    let plans = Declarative.project(&event).ok()?;
+    plans.first().map(|plan| plan.entity().as_str().to_owned())
+}
+
+fn kept_headers(source: &Source, headers: &Headers) -> BTreeMap<String, String> {
+    let kept = source.preset.kept_headers();
+    headers
+        .iter()
+        .filter(|(name, _)| kept.iter().any(|keep| keep == name))
+        .map(|(name, value)| (name.to_owned(), value.chars().take(1_024).collect()))
+        .collect()
+}
+
+fn counted(line: Line, accepted: Accepted) -> Line {
+    match accepted {
+        Accepted::New { sent: true } => line.count("New"),
+        Accepted::New { sent: false } => line.count("New").count("SendFailed"),
+        Accepted::Duplicate { resent: false } => line.count("Duplicate"),
+        Accepted::Duplicate { resent: true } => line.count("Duplicate").count("Resent"),
+        Accepted::DuplicateOfDead => line.count("Duplicate").count("DuplicateOfDead"),
+        Accepted::Conflict => line.count("Conflict"),
+        Accepted::Unusable => line.count("Unusable"),
+        Accepted::WrongMode => line.count("WrongMode"),
+    }
+}

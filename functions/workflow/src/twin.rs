@@ -1,0 +1,251 @@
+//! The in-memory twin of the deployed system: ledger, state, queue, secret and clock.
+//!
+//! It runs the ledger's own verbs on maps, so a use case on the twin meets the rules themselves.
+//! Faults are injected per call: a call can fail before it takes effect, or take effect and lose
+//! its answer. Reads of rows and index entries are counted, so that a test can say what a sweep
+//! costs. Time moves only when told.
+
+mod ledger;
+mod queue;
+
+use crate::{
+    ports::{Clock, Entropy, PortError, SecretStore, StewardNotes, Trouble},
+    telemetry::{Line, Telemetry},
+};
+use ::ledger::{Bucket, Entity, EventKey, Jitter, Millis, Policy, Row, Token};
+pub use queue::Received;
+use queue::SimQueue;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// What happens to one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails before it takes effect.
+    Before(Trouble),
+    /// It takes effect and its answer is lost. Callers see it as [`Trouble::Unavailable`], except
+    /// that a conditional write is tried again at once, as the SDK does.
+    AnswerLost,
+}
+
+/// Chooses a fault by the call's name and its number since the start.
+type FaultPlan = Box<dyn FnMut(&'static str, u64) -> Option<Fault> + Send>;
+
+/// The twin.
+pub struct Twin {
+    policy: Policy,
+    world: Mutex<World>,
+}
+
+#[derive(Default)]
+struct World {
+    now: Millis,
+    calls: u64,
+    counts: BTreeMap<&'static str, u64>,
+    tokens: u128,
+    rows: BTreeMap<EventKey, Row>,
+    open: BTreeMap<Bucket, BTreeSet<(Millis, EventKey)>>,
+    days: BTreeMap<String, BTreeSet<(Millis, EventKey)>>,
+    entities: BTreeMap<String, Entity>,
+    chunks: BTreeMap<String, (Vec<u8>, Option<::ledger::Seconds>)>,
+    notes: StewardNotes,
+    queue: SimQueue,
+    secret: Option<String>,
+    lines: Vec<Line>,
+    faults: Option<FaultPlan>,
+}
+
+impl Twin {
+    /// An empty world at `now`.
+    #[must_use]
+    pub fn new(policy: Policy, now: Millis) -> Self {
+        Self { policy, world: Mutex::new(World { now, ..World::default() }) }
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        // A panicking test must not hide behind a poisoned lock.
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the clock.
+    pub fn advance(&self, ms: u64) {
+        let mut world = self.world();
+        world.now = world.now.plus(ms);
+    }
+
+    /// Stores the signing secret.
+    pub fn set_secret(&self, document: &str) {
+        self.world().secret = Some(document.to_owned());
+    }
+
+    /// Injects faults from now on.
+    pub fn set_faults(
+        &self,
+        plan: impl FnMut(&'static str, u64) -> Option<Fault> + Send + 'static,
+    ) {
+        self.world().faults = Some(Box::new(plan));
+    }
+
+    /// Ends the faults.
+    pub fn clear_faults(&self) {
+        self.world().faults = None;
+    }
+
+    /// How often each call was made.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.world().counts.clone()
+    }
+
+    /// Forgets the counts.
+    pub fn reset_counts(&self) {
+        self.world().counts.clear();
+    }
+
+    /// Every row.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        self.world().rows.values().cloned().collect()
+    }
+
+    /// One row.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<Row> {
+        self.world().rows.values().find(|row| row.evidence.key.as_str() == key).cloned()
+    }
+
+    /// Puts a row in place as it is, index entries included.
+    pub fn plant(&self, row: Row) {
+        self.world().put(row);
+    }
+
+    /// One entity.
+    #[must_use]
+    pub fn state(&self, key: &str) -> Option<Entity> {
+        self.world().entities.get(key).cloned()
+    }
+
+    /// Puts an entity in place.
+    pub fn plant_state(&self, key: &str, entity: Entity) {
+        self.world().entities.insert(key.to_owned(), entity);
+    }
+
+    /// What was reported so far.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Line> {
+        self.world().lines.clone()
+    }
+
+    /// The total of a metric so far.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> f64 {
+        let world = self.world();
+        world
+            .lines
+            .iter()
+            .flat_map(|line| &line.metrics)
+            .filter(|m| m.name == name)
+            .map(|m| m.value)
+            .sum()
+    }
+
+    /// Deletes what has expired, as the store would.
+    pub fn expire(&self) {
+        let mut world = self.world();
+        let now = world.now;
+        let gone: Vec<EventKey> = world
+            .rows
+            .values()
+            .filter(|row| row.life.expires_at.is_some_and(|at| at.0 <= now.0 / 1_000))
+            .map(|row| row.evidence.key.clone())
+            .collect();
+        for key in gone {
+            world.remove(&key);
+        }
+        world.chunks.retain(|_, (_, expires_at)| expires_at.is_none_or(|at| at.0 > now.0 / 1_000));
+    }
+}
+
+impl World {
+    /// Counts a call and draws its fault.
+    fn call(&mut self, step: &'static str) -> Result<Option<Fault>, PortError> {
+        self.calls += 1;
+        *self.counts.entry(step).or_default() += 1;
+        let calls = self.calls;
+        match self.faults.as_mut().and_then(|plan| plan(step, calls)) {
+            Some(Fault::Before(trouble)) => Err(injected(step, trouble)),
+            fault => Ok(fault),
+        }
+    }
+
+    fn put(&mut self, row: Row) {
+        let key = row.evidence.key.clone();
+        self.remove(&key);
+        if let Some(open) = row.life.open {
+            self.open.entry(open.bucket).or_default().insert((open.due_at, key.clone()));
+        }
+        let day = self.days.entry(row.evidence.day()).or_default();
+        day.insert((row.evidence.received_at, key.clone()));
+        self.rows.insert(key, row);
+    }
+
+    fn remove(&mut self, key: &EventKey) {
+        let Some(old) = self.rows.remove(key) else {
+            return;
+        };
+        if let Some(open) = old.life.open
+            && let Some(bucket) = self.open.get_mut(&open.bucket)
+        {
+            bucket.remove(&(open.due_at, key.clone()));
+        }
+        if let Some(day) = self.days.get_mut(&old.evidence.day()) {
+            day.remove(&(old.evidence.received_at, key.clone()));
+        }
+    }
+}
+
+fn injected(step: &'static str, trouble: Trouble) -> PortError {
+    PortError { step, trouble, source: "injected".into() }
+}
+
+impl Clock for Twin {
+    fn now(&self) -> Millis {
+        self.world().now
+    }
+
+    /// Never returns: time moves only when told, and a deadline on the twin is never reached by
+    /// waiting.
+    async fn sleep(&self, ms: u64) {
+        if ms > 0 {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Entropy for Twin {
+    fn token(&self) -> Token {
+        let mut world = self.world();
+        world.tokens += 1;
+        Token(world.tokens)
+    }
+
+    fn jitter(&self) -> Jitter {
+        Jitter::NONE
+    }
+}
+
+impl SecretStore for Twin {
+    async fn fetch(&self) -> Result<String, PortError> {
+        let mut world = self.world();
+        world.call("secret")?;
+        world.secret.clone().ok_or_else(|| injected("secret", Trouble::Unavailable))
+    }
+}
+
+impl Telemetry for Twin {
+    fn emit(&self, line: &Line) {
+        self.world().lines.push(line.clone());
+    }
+}
