@@ -1,0 +1,245 @@
+//! Settings: what the environment says, read once and checked before anything uses it.
+//!
+//! Every variable is optional here, since each function is given only what its role may touch.
+//! What a caller needs it asks for by name ([`Settings::require`]), and a missing one is an error
+//! that names the variable.
+
+use config::ConfigError;
+use ledger::{Policy, PolicyError};
+use std::{collections::BTreeMap, fmt};
+use thiserror::Error;
+
+/// The build: the first 12 hexadecimal digits of the SHA-256 of everything that shapes behaviour.
+pub const BUILD_ID: &str = env!("ONCEHOOK_BUILD_ID");
+
+/// Where `${x}` of the configuration file is read from: this prefix and the name in upper case.
+const PARAMETER_PREFIX: &str = "ONCEHOOK_PARAM_";
+
+/// A thing on AWS that the environment names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// The table of events.
+    LedgerTable,
+    /// The table of entities.
+    StateTable,
+    /// The queue.
+    Queue,
+    /// The dead-letter queue.
+    DeadLetterQueue,
+    /// The secret with the signing keys.
+    SigningSecret,
+    /// The secret with the keys for calls to the outside.
+    OutboundSecret,
+    /// The secret with the replay tokens.
+    ReplaySecret,
+}
+
+impl Resource {
+    /// Every resource.
+    pub const ALL: [Self; 7] = [
+        Self::LedgerTable,
+        Self::StateTable,
+        Self::Queue,
+        Self::DeadLetterQueue,
+        Self::SigningSecret,
+        Self::OutboundSecret,
+        Self::ReplaySecret,
+    ];
+
+    /// The environment variable that names it.
+    #[must_use]
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::LedgerTable => "ONCEHOOK_LEDGER_TABLE",
+            Self::StateTable => "ONCEHOOK_STATE_TABLE",
+            Self::Queue => "ONCEHOOK_QUEUE_URL",
+            Self::DeadLetterQueue => "ONCEHOOK_DLQ_URL",
+            Self::SigningSecret => "ONCEHOOK_SECRET_ID",
+            Self::OutboundSecret => "ONCEHOOK_OUTBOUND_SECRET_ID",
+            Self::ReplaySecret => "ONCEHOOK_REPLAY_SECRET_ID",
+        }
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.variable())
+    }
+}
+
+/// What is wrong with the environment.
+#[derive(Debug, Error)]
+pub enum SettingsError {
+    /// A needed variable is not set.
+    #[error("{0} is not set")]
+    Missing(Resource),
+    /// `ONCEHOOK_RETENTION_DAYS` is no number of days.
+    #[error("ONCEHOOK_RETENTION_DAYS is {found:?}, expected a whole number of days from 1 on")]
+    RetentionDays {
+        /// What was found.
+        found: String,
+    },
+    /// The limits contradict each other, or `ONCEHOOK_POLICY_OVERRIDES` is no JSON of them.
+    #[error("ONCEHOOK_POLICY_OVERRIDES: {0}")]
+    Policy(#[from] PolicyError),
+    /// The compiled-in configuration does not stand with the parameters of this stack.
+    #[error("{}", lines(.0))]
+    Sources(Vec<ConfigError>),
+}
+
+fn lines(errors: &[ConfigError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// What the environment says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// What this stack is: `live`, `local`, ...
+    pub stage: String,
+    /// The build id that leases write into rows.
+    pub release: String,
+    /// The address providers call, without a trailing slash, where it is known.
+    pub public_url: Option<String>,
+    /// The Lambda function this is, `local` outside of one: a dimension of its metrics.
+    pub function: String,
+    /// The limits.
+    pub policy: Policy,
+    resources: BTreeMap<Resource, String>,
+    parameters: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// Reads this process's environment.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self::from_variables(variables)
+    }
+
+    /// Reads the given variables; an empty value counts as none.
+    pub fn from_variables(
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsError> {
+        let mut variables: BTreeMap<String, String> = variables
+            .into_iter()
+            .map(|(name, value)| (name, value.trim().to_owned()))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        let mut take = |name: &str| variables.remove(name);
+        let resources = Resource::ALL
+            .into_iter()
+            .filter_map(|resource| Some((resource, take(resource.variable())?)))
+            .collect();
+        let overrides = take("ONCEHOOK_POLICY_OVERRIDES").unwrap_or_default();
+        let retention_days = take("ONCEHOOK_RETENTION_DAYS");
+        let public_url = take("ONCEHOOK_PUBLIC_URL");
+        Ok(Self {
+            policy: policy(&overrides, retention_days)?,
+            stage: take("ONCEHOOK_STAGE").unwrap_or_else(|| "live".to_owned()),
+            release: take("ONCEHOOK_RELEASE").unwrap_or_else(|| BUILD_ID.to_owned()),
+            public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
+            function: take("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "local".to_owned()),
+            resources,
+            parameters: variables
+                .into_iter()
+                .filter_map(|(name, value)| {
+                    Some((name.strip_prefix(PARAMETER_PREFIX)?.to_owned(), value))
+                })
+                .collect(),
+        })
+    }
+
+    /// Checks that everything a role needs is named.
+    pub fn require(&self, needed: &[Resource]) -> Result<(), SettingsError> {
+        needed.iter().try_for_each(|resource| self.get(*resource).map(|_| ()))
+    }
+
+    /// The name, URL or ARN of a resource.
+    pub fn get(&self, resource: Resource) -> Result<&str, SettingsError> {
+        let named = self.resources.get(&resource).map(String::as_str);
+        named.ok_or(SettingsError::Missing(resource))
+    }
+
+    /// The value of `ONCEHOOK_PARAM_<name>`, `name` in upper case.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        self.parameters.get(name).cloned()
+    }
+
+    /// Whether keys marked `local` may verify.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.stage == "local"
+    }
+}
+
+fn policy(overrides: &str, retention_days: Option<String>) -> Result<Policy, SettingsError> {
+    let mut policy = Policy::with_overrides(overrides)?;
+    if let Some(found) = retention_days {
+        policy.retention_days = match found.parse() {
+            Ok(days) if days >= 1 => days,
+            Ok(_) | Err(_) => return Err(SettingsError::RetentionDays { found }),
+        };
+    }
+    policy.check()?;
+    Ok(policy)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Settings::from_variables(variables.iter().map(owned))
+    }
+
+    #[test]
+    fn an_empty_environment_is_the_production_policy_of_this_build() {
+        let settings = read(&[]).unwrap();
+        assert_eq!(settings.policy, Policy::default());
+        assert_eq!(settings.release, BUILD_ID);
+        assert_eq!((settings.stage.as_str(), settings.is_local()), ("live", false));
+        assert_eq!(settings.public_url, None);
+    }
+
+    #[test]
+    fn a_missing_variable_that_is_needed_names_itself() {
+        let settings =
+            read(&[("ONCEHOOK_LEDGER_TABLE", "l"), ("ONCEHOOK_QUEUE_URL", "  ")]).unwrap();
+        assert_eq!(settings.get(Resource::LedgerTable).unwrap(), "l");
+        let error = settings.require(&[Resource::LedgerTable, Resource::Queue]).unwrap_err();
+        assert_eq!(error.to_string(), "ONCEHOOK_QUEUE_URL is not set");
+    }
+
+    #[test]
+    fn overrides_come_first_and_the_retention_of_the_stack_after_them() {
+        let settings = read(&[
+            ("ONCEHOOK_POLICY_OVERRIDES", r#"{"attempts_max":2,"retention_days":3}"#),
+            ("ONCEHOOK_RETENTION_DAYS", "400"),
+            ("ONCEHOOK_RELEASE", "r7"),
+            ("ONCEHOOK_PUBLIC_URL", "https://hooks.example.com/"),
+            ("ONCEHOOK_PARAM_MODE", "enforce"),
+        ])
+        .unwrap();
+        assert_eq!(settings.policy.attempts_max, 2);
+        assert_eq!(settings.policy.retention_days, 400);
+        assert_eq!(settings.release, "r7");
+        assert_eq!(settings.public_url.as_deref(), Some("https://hooks.example.com"));
+        assert_eq!(settings.parameter("MODE").as_deref(), Some("enforce"));
+        assert_eq!(settings.parameter("mode"), None);
+    }
+
+    #[test]
+    fn contradictions_and_unreadable_numbers_stop_the_start_and_say_what_was_found() {
+        for bad in ["0", "-1", "ninety", "1.5"] {
+            let error = read(&[("ONCEHOOK_RETENTION_DAYS", bad)]).unwrap_err();
+            assert!(error.to_string().contains(bad), "{error}");
+        }
+        let error = read(&[("ONCEHOOK_POLICY_OVERRIDES", r#"{"attempts_max":0}"#)]).unwrap_err();
+        assert!(error.to_string().contains("attempts_max"), "{error}");
+    }
+}
