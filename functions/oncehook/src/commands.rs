@@ -1,0 +1,91 @@
+//! The commands, one file each, and the way from the command line to them.
+//!
+//! A command is a function from ports and arguments to a report. It is generic over the ports, so
+//! that tests run it on the in-memory twin; only here does it meet AWS.
+
+pub(crate) mod completions;
+pub(crate) mod dead_by_hand;
+pub(crate) mod dead_list;
+pub(crate) mod events_list;
+pub(crate) mod events_show;
+pub(crate) mod send;
+pub(crate) mod state_show;
+pub(crate) mod stuck;
+pub(crate) mod vectors;
+pub(crate) mod verify;
+
+use crate::{
+    args::{Cli, Command, Dead, Events, Global, State},
+    context::Context,
+    failure::Failure,
+    output::{self, Report},
+};
+use aws::Resource;
+
+/// Whether a person should act.
+pub(crate) type Attention = bool;
+
+const LEDGER: &[Resource] = &[Resource::LedgerTable];
+const STATE: &[Resource] = &[Resource::StateTable];
+const LEDGER_AND_QUEUE: &[Resource] = &[Resource::LedgerTable, Resource::Queue];
+
+/// Runs one command and prints what it found.
+pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
+    let global = cli.global;
+    match cli.command {
+        Command::Send(args) => print(&send::run(&resolve(&global).await?, &args).await?, &global),
+        Command::Verify(args) => match &args.vectors {
+            Some(path) => print(&vectors::run(path)?, &global),
+            None => print(&verify::run(&resolve(&global).await?, &args).await?, &global),
+        },
+        Command::Events(args) => events(&args, &global).await,
+        Command::State(State::Show { key }) => {
+            let aws = resolve(&global).await?.connect(STATE).await?;
+            print(&state_show::run(&aws, &key).await?, &global)
+        }
+        Command::Dead(args) => dead(&args, &global).await,
+        Command::Stuck(args) => {
+            let context = resolve(&global).await?;
+            let aws = context.connect(LEDGER).await?;
+            print(&stuck::run(&aws, &context.settings.policy, &args).await?, &global)
+        }
+        Command::Completions(args) => completions::run(&args).map(|()| false),
+    }
+}
+
+async fn events(args: &Events, global: &Global) -> Result<Attention, Failure> {
+    let context = resolve(global).await?;
+    let aws = context.connect(LEDGER).await?;
+    match args {
+        Events::List(args) => print(&events_list::run(&aws, &context.config, args).await?, global),
+        Events::Show(args) => {
+            print(&events_show::run(&aws, &context.settings.policy, args).await?, global)
+        }
+    }
+}
+
+async fn dead(args: &Dead, global: &Global) -> Result<Attention, Failure> {
+    let context = resolve(global).await?;
+    let needed = if matches!(args, Dead::Redrive(_)) { LEDGER_AND_QUEUE } else { LEDGER };
+    let aws = context.connect(needed).await?;
+    match args {
+        Dead::List(args) => print(&dead_list::run(&aws, args).await?, global),
+        Dead::Show(args) => {
+            print(&events_show::run_dead(&aws, &context.settings.policy, args).await?, global)
+        }
+        Dead::Redrive(args) => print(&dead_by_hand::redrive(&aws, args).await?, global),
+        Dead::Resolve(args) => print(&dead_by_hand::resolve(&aws, args).await?, global),
+    }
+}
+
+async fn resolve(global: &Global) -> Result<Context, Failure> {
+    Context::resolve(global).await
+}
+
+fn print(report: &impl Report, global: &Global) -> Result<Attention, Failure> {
+    output::print(report, global.json)?;
+    Ok(report.needs_attention())
+}
+
+#[cfg(test)]
+mod tests;

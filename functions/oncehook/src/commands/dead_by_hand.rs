@@ -1,0 +1,151 @@
+//! `dead redrive` and `dead resolve`: what a person does to dead events, one key after another.
+//!
+//! A redrive gives a fresh budget and puts the row back under the steward's eye in one write;
+//! then its message is sent. Should the send fail, the steward sends it within two minutes. A
+//! resolve settles the row for good and keeps who did it and why.
+
+use crate::{
+    args::ByHand,
+    failure::Failure,
+    output::{Fact, Page, Report, Table, Tone, count, quoted, shown},
+};
+use ledger::{
+    EventKey, Message, Millis, Status,
+    verbs::{Redrive, RedriveBy, RedriveRefusal, Resolve, ResolveRefusal},
+};
+use serde::Serialize;
+use workflow::ports::{Clock, Ledger, Outbox, Refused};
+
+/// What became of each key.
+#[derive(Debug, Serialize)]
+pub(crate) struct Done {
+    by: String,
+    reason: String,
+    results: Vec<Handled>,
+    #[serde(skip)]
+    next: &'static str,
+}
+
+/// What became of one key.
+#[derive(Debug, Serialize)]
+struct Handled {
+    key: EventKey,
+    done: bool,
+    said: String,
+}
+
+/// Gives dead events a fresh budget and sends their messages.
+pub(crate) async fn redrive(
+    ports: &(impl Ledger + Outbox + Clock),
+    args: &ByHand,
+) -> Result<Done, Failure> {
+    let mut results = Vec::new();
+    for key in &args.keys {
+        let (done, said) = redrive_one(ports, key).await?;
+        results.push(Handled { key: key.clone(), done, said });
+    }
+    Ok(done(args, results, "see how it went:\n  oncehook events show KEY"))
+}
+
+async fn redrive_one(
+    ports: &(impl Ledger + Outbox + Clock),
+    key: &EventKey,
+) -> Result<(bool, String), Failure> {
+    let ask = Redrive { by: RedriveBy::Person, now: ports.now(), shard: key.shard() };
+    match ports.redrive(key, &ask).await? {
+        Ok(()) | Err(Refused { why: RedriveRefusal::Mine, .. }) => {}
+        Err(Refused { why, row }) => {
+            let status = row.map(|row| row.life.status);
+            return Ok((false, refusal_of_redrive(why, status)));
+        }
+    }
+    let Some(row) = ports.row(key).await? else {
+        return Ok((false, "gone in the meantime".to_owned()));
+    };
+    let message = Message::new(key.clone(), &row.evidence.event_type, None);
+    Ok(match ports.send(&message, row.evidence.source.as_str()).await {
+        Ok(()) => (true, "fresh budget given, sent to the queue".to_owned()),
+        Err(error) => {
+            let said = format!(
+                "fresh budget given, but not sent ({error}); the steward sends it within two minutes"
+            );
+            (true, said)
+        }
+    })
+}
+
+fn refusal_of_redrive(why: RedriveRefusal, status: Option<Status>) -> String {
+    match why {
+        RedriveRefusal::NotDead => not_dead(status),
+        RedriveRefusal::Missing => "no such event".to_owned(),
+        RedriveRefusal::UnknownFormat => "written by another build; left untouched".to_owned(),
+        RedriveRefusal::MovedOn | RedriveRefusal::MessageTooOld => {
+            "somebody else moved it at this moment; look again".to_owned()
+        }
+        RedriveRefusal::Mine => String::new(),
+    }
+}
+
+/// Closes dead events.
+pub(crate) async fn resolve(ports: &(impl Ledger + Clock), args: &ByHand) -> Result<Done, Failure> {
+    let settled_at: Millis = ports.now();
+    let ask = Resolve { by: args.by.clone(), note: args.reason.clone(), settled_at };
+    let mut results = Vec::new();
+    for key in &args.keys {
+        let (done, said) = match ports.resolve(key, &ask).await? {
+            Ok(()) | Err(Refused { why: ResolveRefusal::Mine, .. }) => (true, "closed".to_owned()),
+            Err(Refused { why: ResolveRefusal::NotDead(status), .. }) => {
+                (false, not_dead(Some(status)))
+            }
+            Err(Refused { why: ResolveRefusal::Missing, .. }) => {
+                (false, "no such event".to_owned())
+            }
+            Err(Refused { why: ResolveRefusal::UnknownFormat, .. }) => {
+                (false, "written by another build; left untouched".to_owned())
+            }
+        };
+        results.push(Handled { key: key.clone(), done, said });
+    }
+    Ok(done(
+        args,
+        results,
+        "its copy in the dead-letter queue is deleted by the steward within the quarter hour",
+    ))
+}
+
+fn not_dead(status: Option<Status>) -> String {
+    match status {
+        Some(Status::Settled) => "settled already: nothing to do".to_owned(),
+        Some(status) => format!("not dead but {status}: it is being worked without you"),
+        None => "not dead".to_owned(),
+    }
+}
+
+fn done(args: &ByHand, results: Vec<Handled>, next: &'static str) -> Done {
+    Done { by: args.by.clone(), reason: args.reason.clone(), results, next }
+}
+
+impl Report for Done {
+    fn needs_attention(&self) -> bool {
+        self.results.iter().any(|handled| !handled.done)
+    }
+
+    fn write(&self, page: &mut Page) {
+        let mut table = Table::new(&["RESULT", "KEY", "WHAT"]);
+        for handled in &self.results {
+            let (mark, tone) =
+                if handled.done { ("done", Tone::Good) } else { ("left", Tone::Warn) };
+            table.row(tone, [mark.to_owned(), shown(handled.key.as_str()), shown(&handled.said)]);
+        }
+        page.table(&table);
+        let done: Vec<&Handled> = self.results.iter().filter(|handled| handled.done).collect();
+        page.toned(
+            Tone::Dim,
+            format!("{} of {}", done.len(), count(self.results.len(), "event", "events")),
+        );
+        if let Some(first) = done.first() {
+            let next = self.next.replace("KEY", &quoted(first.key.as_str()));
+            page.facts(&[Fact::new("next", next)]);
+        }
+    }
+}

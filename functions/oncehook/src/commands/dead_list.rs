@@ -1,0 +1,192 @@
+//! `dead list`: what is dead, by what went wrong.
+//!
+//! A hundred rows that died of one bug are one thing to do. Failures are grouped by their text
+//! with its numbers and ids taken out; each group says what to do about it.
+
+use crate::{
+    args::DeadList,
+    explain,
+    failure::Failure,
+    output::{Fact, Page, Report, Table, Tone, count, quoted, shown},
+    rows,
+    time::{relative, utc, when},
+};
+use ledger::{Bucket, FailureClass, Millis, Row, Status};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use workflow::ports::{Clock, Ledger};
+
+/// Rows shown of one group.
+const SHOWN_MAX: usize = 5;
+/// Far enough in the future for every due time.
+const EVER: Millis = Millis(u64::MAX >> 1);
+
+/// The dead.
+#[derive(Debug, Serialize)]
+pub(crate) struct Listed {
+    /// Dead rows read.
+    dead: usize,
+    groups: Vec<Group>,
+    /// Set where the limit was reached.
+    more: bool,
+    #[serde(skip)]
+    now: Millis,
+}
+
+/// Rows that died of the same.
+#[derive(Debug, Serialize)]
+struct Group {
+    /// The first failure's text.
+    error: String,
+    class: Option<FailureClass>,
+    count: usize,
+    next: String,
+    rows: Vec<Value>,
+    #[serde(skip)]
+    found: Vec<Row>,
+}
+
+/// Lists.
+pub(crate) async fn run(ports: &(impl Ledger + Clock), args: &DeadList) -> Result<Listed, Failure> {
+    let now = ports.now();
+    let limit = args.limit as usize;
+    let entries = rows::open(ports, &[Bucket::Dead, Bucket::Parked], EVER, limit).await?;
+    let more = entries.len() == limit;
+    let keys = entries.into_iter().map(|entry| entry.key);
+    let mut dead = rows::read(ports, keys).await?;
+    // The index runs a moment behind the rows.
+    dead.retain(|row| row.life.status == Status::Dead);
+    dead.retain(|row| args.source.as_ref().is_none_or(|source| row.evidence.source == *source));
+    dead.sort_by_key(|row| row.life.failure.as_ref().map(|failure| failure.at));
+    let count = dead.len();
+    let mut groups: BTreeMap<(Option<FailureClass>, String), Vec<Row>> = BTreeMap::new();
+    for row in dead {
+        let failure = row.life.failure.as_ref();
+        let text = failure.map_or("", |failure| failure.error.as_str());
+        groups
+            .entry((failure.map(|failure| failure.class), fingerprint(text)))
+            .or_default()
+            .push(row);
+    }
+    let mut groups: Vec<Group> = groups.into_values().map(|rows| group(rows, now)).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    Ok(Listed { dead: count, groups, more, now })
+}
+
+/// A failure's text without what differs from row to row: words with digits in them.
+fn fingerprint(error: &str) -> String {
+    let words = error.split_whitespace();
+    let words =
+        words.map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "#" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn group(rows: Vec<Row>, now: Millis) -> Group {
+    let failure = rows.first().and_then(|row| row.life.failure.as_ref());
+    Group {
+        error: failure
+            .map_or_else(|| "no failure was recorded".to_owned(), |failure| failure.error.clone()),
+        class: failure.map(|failure| failure.class),
+        count: rows.len(),
+        next: next(&rows, now),
+        rows: rows.iter().map(|row| explain::json(row, now)).collect(),
+        found: rows,
+    }
+}
+
+/// What to do about a whole group.
+fn next(rows: &[Row], now: Millis) -> String {
+    let word = rows.first().map(|row| quoted(row.evidence.key.as_str())).unwrap_or_default();
+    let by_itself = rows.iter().filter_map(|row| match row.life.open {
+        Some(open) if matches!(open.bucket, Bucket::Dead(_)) => Some(open.due_at),
+        Some(_) | None => None,
+    });
+    let soonest = by_itself.min();
+    let is_conflict = rows.iter().any(|row| explain::is_conflict(&row.evidence.key));
+    let redrive = "  oncehook dead redrive KEY... --by YOU --reason WHY";
+    let look = format!("  oncehook dead show {word}");
+    match (is_conflict, soonest) {
+        (true, _) => format!("compare the bodies, then resolve:\n{look}"),
+        (false, Some(at)) => {
+            format!("redriven by itself, the first {}; sooner:\n{redrive}", relative(at, now))
+        }
+        (false, None) if rows.iter().any(|row| explain::is_permanent(&row.life)) => {
+            format!("see what is wrong:\n{look}\nmend it, deploy, then:\n{redrive}")
+        }
+        (false, None) => {
+            format!("automatic redrives are spent; when the cause is gone:\n{redrive}")
+        }
+    }
+}
+
+impl Report for Listed {
+    fn needs_attention(&self) -> bool {
+        self.dead > 0
+    }
+
+    fn write(&self, page: &mut Page) {
+        if self.dead == 0 {
+            page.line("nothing is dead");
+            return;
+        }
+        for group in &self.groups {
+            page.heading(format!("{} x {}", group.count, shown(&group.error)));
+            let class = group.class.map_or("without a class", explain::class);
+            let mut facts = vec![Fact::new("class", class)];
+            let times = || {
+                group
+                    .found
+                    .iter()
+                    .filter_map(|row| row.life.failure.as_ref())
+                    .map(|failure| failure.at)
+            };
+            if let (Some(first), Some(last)) = (times().min(), times().max()) {
+                let from =
+                    if first == last { String::new() } else { format!("{} to ", utc(first)) };
+                facts.push(Fact::new("died", format!("{from}{}", when(last, self.now))));
+            }
+            facts.push(Fact::new("next", group.next.clone()));
+            page.facts(&facts);
+            page.inner_table(&self.table(group));
+            if group.count > SHOWN_MAX {
+                let rest = group.count - SHOWN_MAX;
+                page.toned(Tone::Dim, format!("  and {rest} more; --json lists them all"));
+            }
+            page.blank();
+        }
+        let more = if self.more { " or more; --limit reads on" } else { "" };
+        page.toned(Tone::Dim, format!("{}{more}", count(self.dead, "dead event", "dead events")));
+    }
+}
+
+impl Listed {
+    fn table(&self, group: &Group) -> Table {
+        let mut table = Table::new(&["KEY", "TYPE", "RECEIVED", "ATTEMPTS", "REDRIVES"]);
+        for row in group.found.iter().take(SHOWN_MAX) {
+            let cells = [
+                shown(row.evidence.key.as_str()),
+                shown(&row.evidence.event_type),
+                when(row.evidence.received_at, self.now),
+                row.life.attempts.to_string(),
+                row.life.redrives.to_string(),
+            ];
+            table.row(Tone::Plain, cells);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_leaves_out_what_differs_from_row_to_row() {
+        let a = fingerprint("no answer from evt_1x after 203 ms: connection reset");
+        let b = fingerprint("no answer from evt_9y after 7 ms: connection reset");
+        assert_eq!(a, b);
+        assert_ne!(a, fingerprint("no answer from evt_9y after 7 ms: refused"));
+        assert_eq!(fingerprint("version at /created is null"), "version at /created is null");
+    }
+}
