@@ -1,0 +1,202 @@
+"""Rules of template.yaml that no general linter knows: numbers that depend on one another, and rights.
+
+Each rule guards a way to lose events or to widen a role by accident, and says so when it is broken. The
+code's own constants are not read here; what they rely on in the template is what is checked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from samtranslator.yaml_helper import yaml_parse
+
+ROOT = Path(__file__).resolve().parent.parent
+# A lease lasts to the consumer's deadline plus this, and must end before the message is visible again.
+LEASE_MARGIN_S = 10
+GATEWAY_LIMIT_MS = 30_000
+
+Resources = dict[str, dict[str, Any]]
+Rule = Callable[[Resources], Iterator[str]]
+
+
+def main() -> int:
+    resources = yaml_parse((ROOT / "template.yaml").read_text())["Resources"]
+    broken = [text for rule in RULES for text in rule(resources)]
+    for text in broken:
+        print(f"template.yaml: {text}", file=sys.stderr)
+    print(f"template.yaml: {len(RULES)} rules checked, {len(broken)} broken")
+    return 1 if broken else 0
+
+
+def batches_report_their_failures(resources: Resources) -> Iterator[str]:
+    """Without the flag one bad message makes the whole batch fail; a filter deletes what it does not match."""
+    for name, mapping in _of_type(resources, "AWS::Lambda::EventSourceMapping"):
+        if mapping.get("FunctionResponseTypes") != ["ReportBatchItemFailures"]:
+            yield f"{name}: FunctionResponseTypes must be [ReportBatchItemFailures]"
+        if "FilterCriteria" in mapping:
+            yield f"{name}: a filter deletes for ever what it does not match"
+        if mapping.get("MaximumBatchingWindowInSeconds", 0) != 0:
+            yield f"{name}: a batching window delays every event"
+    for name, function in _of_type(resources, "AWS::Serverless::Function"):
+        if any(event["Type"] == "SQS" for event in function.get("Events", {}).values()):
+            yield f"{name}: a SAM SQS event attaches a policy on every queue; use AWS::Lambda::EventSourceMapping"
+
+
+def messages_stay_hidden_while_they_are_worked(resources: Resources) -> Iterator[str]:
+    """Six times the function's timeout, as AWS asks; and no lease may outlive the message's invisibility."""
+    for name, queue, function in _worked_queues(resources):
+        visibility, timeout = queue["VisibilityTimeout"], function["Timeout"]
+        if visibility < 6 * timeout:
+            yield f"{name}: VisibilityTimeout {visibility} s is below six times the consumer's {timeout} s"
+        if timeout + LEASE_MARGIN_S >= visibility:
+            yield f"{name}: a lease of {timeout} + {LEASE_MARGIN_S} s does not end before {visibility} s"
+
+
+def the_receive_count_is_only_a_net(resources: Resources) -> Iterator[str]:
+    """The budget of attempts is the row's; throttling spends receives too, so there must be more of them."""
+    for name, queue, _function in _worked_queues(resources):
+        redrive = queue.get("RedrivePolicy", {})
+        if redrive.get("maxReceiveCount") != 10:
+            yield f"{name}: maxReceiveCount must be 10, found {redrive.get('maxReceiveCount')}"
+        target = redrive.get("deadLetterTargetArn", {}).get("Fn::GetAtt", [""])[0]
+        letters = resources.get(target, {}).get("Properties", {})
+        if letters.get("MessageRetentionPeriod", 0) <= queue.get("MessageRetentionPeriod", 0):
+            yield f"{name}: dead letters must be kept longer than messages, since they keep their first date"
+        if letters.get("RedriveAllowPolicy", {}).get("redrivePermission") != "byQueue":
+            yield f"{target or name}: the dead-letter queue must name the queue it serves"
+
+
+def callers_hear_the_functions_answer(resources: Resources) -> Iterator[str]:
+    """The gateway must outlast the receiver, or a provider hears its 503 while the claim goes through."""
+    for name, integration in _of_type(resources, "AWS::ApiGatewayV2::Integration"):
+        function = _properties(resources, integration["IntegrationUri"])
+        limit_ms = integration["TimeoutInMillis"]
+        if not function["Timeout"] * 1000 < limit_ms <= GATEWAY_LIMIT_MS:
+            yield f"{name}: TimeoutInMillis {limit_ms} must lie between the function's {function['Timeout']} s and 30 s"
+        if integration.get("PayloadFormatVersion") != "2.0":
+            yield f"{name}: PayloadFormatVersion must be 2.0"
+    for name, stage in _of_type(resources, "AWS::ApiGatewayV2::Stage"):
+        if stage["StageName"] != "$default":
+            yield f"{name}: any stage but $default becomes part of the path, which some providers sign"
+
+
+def roles_name_what_they_touch(resources: Resources) -> Iterator[str]:
+    """No wildcard, no managed policy, no scan; every function has a role of its own."""
+    roles = [function.get("Role", {}).get("Fn::GetAtt", [""])[0] for _, function in _functions(resources)]
+    if "" in roles or len(set(roles)) != len(roles):
+        yield "every function needs a role of its own, declared here"
+    for name, role in _of_type(resources, "AWS::IAM::Role"):
+        if role.get("ManagedPolicyArns"):
+            yield f"{name}: managed policies reach further than this stack"
+        for statement in _statements(role):
+            label = f"{name}/{statement.get('Sid', '?')}"
+            for action in _list(statement["Action"]):
+                if "*" in action or action in ("dynamodb:Scan", "sqs:PurgeQueue"):
+                    yield f"{label}: action {action}"
+            if "*" in _list(statement["Resource"]):
+                yield f"{label}: resource *"
+
+
+def the_consumer_does_not_feed_its_own_queue(resources: Resources) -> Iterator[str]:
+    """Lambda stops such loops after sixteen turns, and with them the work."""
+    for name, _queue, function in _worked_queues(resources):
+        for statement in _statements(_properties(resources, function["Role"])):
+            if "sqs:SendMessage" in _list(statement["Action"]):
+                yield f"{name}: its consumer may send to it ({statement.get('Sid', '?')})"
+
+
+def tables_survive_a_mistake(resources: Resources) -> Iterator[str]:
+    for name, table in _of_type(resources, "AWS::DynamoDB::Table"):
+        if not table.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled"):
+            yield f"{name}: point-in-time recovery is off"
+        if "DeletionProtectionEnabled" not in table:
+            yield f"{name}: deletion protection is not set"
+        if resources[name].get("DeletionPolicy") != "RetainExceptOnCreate":
+            yield f"{name}: DeletionPolicy must be RetainExceptOnCreate"
+        if "TimeToLiveSpecification" in table and name != "LedgerTable":
+            yield f"{name}: only settled rows of the ledger expire"
+
+
+def secrets_are_born_empty(resources: Resources) -> Iterator[str]:
+    """CloudFormation writes the value again when it changes here, over what the team has stored."""
+    for name, secret in _of_type(resources, "AWS::SecretsManager::Secret"):
+        if secret.get("SecretString") != "{}" or "GenerateSecretString" in secret:
+            yield f"{name}: SecretString must be {{}} and stay it"
+
+
+def logs_expire_and_belong_to_the_stack(resources: Resources) -> Iterator[str]:
+    for name, group in _of_type(resources, "AWS::Logs::LogGroup"):
+        if "RetentionInDays" not in group:
+            yield f"{name}: no retention, so it is kept and paid for ever"
+    for name, function in _functions(resources):
+        if "LogGroup" not in function.get("LoggingConfig", {}):
+            yield f"{name}: without a log group of its own Lambda makes one that never expires"
+
+
+def functions_are_built_from_their_folder(resources: Resources) -> Iterator[str]:
+    for name, _function in _functions(resources):
+        metadata = resources[name].get("Metadata", {})
+        binary = metadata.get("BuildProperties", {}).get("Binary", "")
+        if metadata.get("BuildMethod") != "rust-cargolambda" or not (ROOT / "functions" / binary).is_dir():
+            yield f"{name}: Metadata must say rust-cargolambda and a Binary that is a folder of functions/"
+
+
+def alarms_can_be_heard(resources: Resources) -> Iterator[str]:
+    for name, alarm in _of_type(resources, "AWS::CloudWatch::Alarm"):
+        if missing := {"AlarmActions", "OKActions", "AlarmDescription", "TreatMissingData"} - alarm.keys():
+            yield f"{name}: {', '.join(sorted(missing))} missing"
+
+
+RULES: tuple[Rule, ...] = (
+    batches_report_their_failures,
+    messages_stay_hidden_while_they_are_worked,
+    the_receive_count_is_only_a_net,
+    callers_hear_the_functions_answer,
+    roles_name_what_they_touch,
+    the_consumer_does_not_feed_its_own_queue,
+    tables_survive_a_mistake,
+    secrets_are_born_empty,
+    logs_expire_and_belong_to_the_stack,
+    functions_are_built_from_their_folder,
+    alarms_can_be_heard,
+)
+
+
+def _of_type(resources: Resources, kind: str) -> list[tuple[str, dict[str, Any]]]:
+    """Never empty: a rule over resources that are not there would hold for ever."""
+    found = [(name, r.get("Properties", {})) for name, r in resources.items() if r["Type"] == kind]
+    if not found:
+        sys.exit(f"template.yaml: no {kind}; the rules in {Path(__file__).name} no longer fit it")
+    return found
+
+
+def _functions(resources: Resources) -> list[tuple[str, dict[str, Any]]]:
+    return _of_type(resources, "AWS::Serverless::Function")
+
+
+def _worked_queues(resources: Resources) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Name and properties of each queue that a function polls, and that function's properties."""
+    for _name, mapping in _of_type(resources, "AWS::Lambda::EventSourceMapping"):
+        queue = mapping["EventSourceArn"]["Fn::GetAtt"][0]
+        yield queue, resources[queue]["Properties"], _properties(resources, mapping["FunctionName"])
+
+
+def _properties(resources: Resources, reference: dict[str, Any]) -> dict[str, Any]:
+    name = reference["Ref"] if "Ref" in reference else reference["Fn::GetAtt"][0]
+    return dict(resources[name]["Properties"])
+
+
+def _statements(role: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for policy in role.get("Policies", []):
+        yield from policy["PolicyDocument"]["Statement"]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
