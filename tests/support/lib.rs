@@ -1,1 +1,66 @@
-//! Placeholder.
+//! What the suites stand on: a stack of one's own, signed requests, waiting with a limit.
+//!
+//! Nothing here decides whether the product is right; the suites do. What is here makes their
+//! cases short: [`LocalStack`] deploys the real template to a local AWS and takes it down again,
+//! [`Stack`] speaks to a deployed stack through the product's own adapters, [`Sample`] and
+//! [`Signer`] make authentic requests out of `events/`, [`World`] runs the use cases on the
+//! in-memory twin, and [`until`] waits for a state instead of sleeping.
+//!
+//! No request body, signature or secret is printed, in failures neither.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::missing_panics_doc,
+    reason = "test code: a panic is a failed test, and what it prints is its report"
+)]
+
+mod env_file;
+mod http;
+mod local_stack;
+mod proxy;
+mod python;
+mod rows;
+mod sample;
+mod signer;
+mod stack;
+mod suite;
+mod wait;
+mod world;
+
+pub use env_file::EnvFile;
+pub use http::{Answered, Call, Http};
+pub use local_stack::{LocalStack, StackOptions};
+pub use proxy::{CountingProxy, Seen};
+pub use python::{python, run_python};
+pub use rows::claimed_row;
+pub use sample::Sample;
+pub use signer::Signer;
+pub use stack::{Depth, Stack, brief, sdk};
+pub use suite::{Case, run_cases};
+pub use wait::{Probe, until};
+pub use world::{World, WorldBuilder, now};
+
+use std::path::{Path, PathBuf};
+
+/// The repository's root.
+#[must_use]
+pub fn root() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests).to_path_buf()
+}
+
+/// Wall-clock milliseconds since the Unix epoch, for signatures that a deployed stack checks.
+#[must_use]
+pub fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// SHA-256 as 64 hexadecimal digits.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    hex::encode(Sha256::digest(bytes))
+}

@@ -1,0 +1,56 @@
+//! End to end: requests as providers post them, against the stack that the real template deploys.
+//!
+//! One stack for all cases, started before the first and taken down after the last; then nothing of
+//! it may be running, and no message may be left in its queue. Cases run one after another, since
+//! they look at one queue, and each uses ids of its own, so that any of them can be run alone:
+//! `cargo test -p tests --test e2e -- redrive`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "test code: a failed unwrap is a failed test"
+)]
+
+mod accept;
+mod calls;
+mod fuzz;
+mod keep;
+mod order;
+mod refuse;
+mod revive;
+mod suite;
+
+use std::process::ExitCode;
+use suite::Suite;
+use support::{Case, run_cases};
+
+macro_rules! cases {
+    ($($module:ident :: $name:ident,)+) => {
+        vec![$(Case::<Suite> { name: stringify!($name), run: |suite| suite.block_on($module::$name(suite)) },)+]
+    };
+}
+
+fn main() -> ExitCode {
+    let cases = cases![
+        accept::official_sdks_are_accepted_and_their_bytes_kept,
+        accept::the_base64_flag_decides_how_a_body_is_read,
+        accept::megabytes_come_back_byte_for_byte,
+        order::two_hundred_copies_at_once_are_one_row_and_one_change,
+        order::every_order_of_arrival_ends_in_the_same_state,
+        refuse::what_is_not_authentic_is_refused_and_not_explained,
+        refuse::a_malformed_gateway_event_is_answered_and_never_a_function_error,
+        keep::an_event_nobody_configured_settles_as_ignored,
+        keep::an_event_of_the_other_mode_settles_as_ignored,
+        keep::the_same_id_with_other_bytes_is_kept_beside_the_first,
+        keep::what_is_signed_but_unreadable_is_kept_dead_and_answered_2xx,
+        keep::a_poison_event_goes_to_the_dead_letters_alone,
+        revive::a_redrive_from_the_dead_letters_grants_one_fresh_budget,
+        revive::a_redriven_message_of_a_settled_row_changes_nothing,
+        revive::a_claim_whose_message_was_lost_is_sent_by_the_steward,
+        revive::a_row_whose_workers_died_is_buried_by_force,
+        revive::a_message_without_a_row_ends_with_the_dead_letters,
+        calls::two_calls_a_new_event_one_a_duplicate_none_a_refusal,
+        fuzz::random_requests_are_never_a_5xx_and_write_nothing,
+        fuzz::logs_hold_no_body_no_signature_and_no_secret,
+    ];
+    run_cases(cases, Suite::start, Suite::end)
+}

@@ -1,0 +1,74 @@
+"""What an operator does to a deployed stack and no port of the product offers.
+
+Reads one JSON object a line from standard input, writes one JSON value a line.
+    {"do": "invoke", "function": NAME, "payload": ...}   the function's answer; an error is {"error": ...}
+    {"do": "logs", "group": NAME}                        every message of a log group, as a list
+    {"do": "redrive", "dlq": URL, "queue": URL}          moves every dead letter, as the SQS console does
+    {"do": "polling", "enabled": BOOL}                   stops or starts the consumer's event source
+"""
+
+import base64
+import json
+import os
+import sys
+import time
+
+import boto3
+from botocore.config import Config
+
+
+def client(service):
+    return boto3.client(
+        service,
+        endpoint_url=os.environ["AWS_ENDPOINT_URL"],
+        region_name=os.environ["AWS_REGION"],
+        config=Config(retries={"max_attempts": 1}, read_timeout=90, proxies={}),
+    )
+
+
+def invoke(command):
+    payload = command["payload"]
+    # Bytes that are no JSON travel as base64.
+    body = base64.b64decode(command["bytes"]) if "bytes" in command else json.dumps(payload).encode()
+    answer = client("lambda").invoke(FunctionName=command["function"], Payload=body)
+    text = answer["Payload"].read().decode("utf-8", "replace")
+    if "FunctionError" in answer:
+        return {"error": text}
+    return json.loads(text) if text else None
+
+
+def logs(command):
+    pages = client("logs").get_paginator("filter_log_events").paginate(logGroupName=command["group"])
+    return [event["message"] for page in pages for event in page["events"]]
+
+
+def redrive(command):
+    sqs = client("sqs")
+    moved = 0
+    while True:
+        messages = sqs.receive_message(QueueUrl=command["dlq"], MaxNumberOfMessages=10).get("Messages", [])
+        if not messages:
+            return moved
+        for message in messages:
+            sqs.send_message(QueueUrl=command["queue"], MessageBody=message["Body"], MessageGroupId="redrive")
+            sqs.delete_message(QueueUrl=command["dlq"], ReceiptHandle=message["ReceiptHandle"])
+            moved += 1
+
+
+def polling(command):
+    wanted = "Enabled" if command["enabled"] else "Disabled"
+    functions = client("lambda")
+    for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
+        functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=command["enabled"])
+        for _ in range(100):
+            if functions.get_event_source_mapping(UUID=mapping["UUID"])["State"] == wanted:
+                break
+            time.sleep(0.05)
+    return wanted
+
+
+COMMANDS = {"invoke": invoke, "logs": logs, "redrive": redrive, "polling": polling}
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps(COMMANDS[asked["do"]](asked)), flush=True)

@@ -1,0 +1,120 @@
+//! Once and in order, whatever the provider does: copies at the same instant, every permutation.
+
+use crate::suite::{STRIPE, Suite};
+use futures::{StreamExt, future::join_all, stream};
+use ledger::{Entity, Outcome, Status};
+use serde_json::json;
+use support::Sample;
+
+pub(crate) async fn two_hundred_copies_at_once_are_one_row_and_one_change(suite: &Suite) {
+    const COPIES: usize = 200;
+    let (sample, event, subscription) = suite.subscription("stripe_subscription_created");
+    let key = format!("{STRIPE}#{event}");
+    let call = suite.stack.signer.call(STRIPE, &sample);
+    let answers = join_all((0..COPIES).map(|_| suite.stack.http.post(call.clone()))).await;
+    let good = answers.iter().filter(|answer| answer.status == 200).count();
+    let other = answers.iter().find(|answer| answer.status != 200);
+    assert_eq!(good, COPIES, "answers of 200; another: {other:?}");
+
+    let row = suite.stack.row_in(&key, Status::Settled).await;
+    assert_eq!(row.life.outcome, Some(Outcome::Applied));
+    // A copy that meets an unfinished row after a second sends it again: at most the lease is asked
+    // for again, which takes no attempt.
+    assert_eq!(row.life.attempts, 1, "attempts");
+    let entity = suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap();
+    assert_eq!((entity.revision, entity.last_event.as_str()), (1, event.as_str()));
+    suite.stack.queue_is_empty().await;
+    let entity = suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap();
+    assert_eq!(entity.revision, 1, "revision once every message is worked");
+}
+
+/// The events of one subscription's life, as samples.
+const LIFE: [&str; 4] = [
+    "stripe_subscription_created",
+    "stripe_subscription_updated",
+    "stripe_subscription_updated2",
+    "stripe_subscription_deleted",
+];
+
+/// One subscription, its events in one order.
+struct Run {
+    subscription: String,
+    events: Vec<(String, Sample)>,
+    /// The last by the guard's order, of the events delivered.
+    winner: usize,
+    order: Vec<usize>,
+}
+
+/// 24 orders of all four events, and 6 of the three before the tombstone, each with the seconds of
+/// the samples and with one second for all: Stripe's clock has no finer.
+pub(crate) async fn every_order_of_arrival_ends_in_the_same_state(suite: &Suite) {
+    let mut runs = Vec::new();
+    for count in [4, 3] {
+        for same_second in [false, true] {
+            for order in permutations(count) {
+                runs.push(run(suite, order, same_second));
+            }
+        }
+    }
+    assert_eq!(runs.len(), 60);
+    let ends: Vec<Entity> = stream::iter(&runs).map(|run| end_of(suite, run)).buffered(12).collect().await;
+    for (run, end) in runs.iter().zip(&ends) {
+        let (id, sample) = &run.events[run.winner];
+        let order = &run.order;
+        assert_eq!(&end.last_event, id, "order {order:?}");
+        assert_eq!(end.is_final, run.winner == 3, "order {order:?}");
+        let plan = sample.at("/data/object/items/data/0/price/id").cloned();
+        let wanted = if run.winner == 3 {
+            json!({"plan": null, "status": "canceled"})
+        } else {
+            json!({"plan": plan, "status": sample.at("/data/object/status")})
+        };
+        assert_eq!(json!(end.state), wanted, "order {order:?}");
+    }
+}
+
+fn run(suite: &Suite, order: Vec<usize>, same_second: bool) -> Run {
+    let subscription = suite.id("sub");
+    // Ids in the order of the events, as a provider with a clock gives them.
+    let events = LIFE.iter().take(order.len()).enumerate().map(|(n, name)| {
+        let id = suite.id(&format!("evt{n}"));
+        let sample = Sample::read(name).unwrap().with("/id", id.as_str());
+        let sample = sample.with("/data/object/id", subscription.as_str());
+        (id, if same_second { sample.with("/created", 1_796_040_000) } else { sample })
+    });
+    let events: Vec<_> = events.collect();
+    Run { subscription, winner: events.len() - 1, events, order }
+}
+
+/// Delivers one after another, each followed to its end, so that the order of arrival is exact.
+async fn end_of(suite: &Suite, run: &Run) -> Entity {
+    let mut applied = 0;
+    for n in &run.order {
+        let (id, sample) = &run.events[*n];
+        let answer = suite.post(STRIPE, sample).await;
+        assert_eq!(answer.status, 200, "{id}: {}", answer.text);
+        let row = suite.stack.row_in(&format!("{STRIPE}#{id}"), Status::Settled).await;
+        match row.life.outcome {
+            Some(Outcome::Applied) => applied += 1,
+            Some(Outcome::Superseded) => {}
+            other => panic!("{id} settled as {other:?}"),
+        }
+    }
+    let entity = suite.stack.entity(&Suite::subscription_key(&run.subscription)).await.unwrap();
+    assert_eq!(entity.revision, applied, "one write for each applied event, order {:?}", run.order);
+    entity
+}
+
+fn permutations(count: usize) -> Vec<Vec<usize>> {
+    if count == 0 {
+        return vec![Vec::new()];
+    }
+    let with_last = |shorter: Vec<usize>| {
+        (0..=shorter.len()).map(move |at| {
+            let mut longer = shorter.clone();
+            longer.insert(at, count - 1);
+            longer
+        })
+    };
+    permutations(count - 1).into_iter().flat_map(with_last).collect()
+}

@@ -1,0 +1,134 @@
+//! A stack of one's own: the real `template.yaml`, deployed to a local AWS on a free port, and
+//! taken down when the value is dropped.
+
+use crate::{EnvFile, python, root};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+use tempfile::TempDir;
+
+/// How the stack differs from the one `make up` starts.
+#[derive(Debug, Clone, Default)]
+pub struct StackOptions {
+    /// JSON for the template's parameter `PolicyOverrides`.
+    pub policy_overrides: String,
+    /// Variables for every function.
+    pub function_env: Vec<(String, String)>,
+    /// The port; a free one where there is none.
+    pub port: Option<u16>,
+}
+
+/// A deployed stack.
+pub struct LocalStack {
+    dir: TempDir,
+    env: EnvFile,
+    emulator_pid: u32,
+}
+
+impl LocalStack {
+    /// Starts the emulator and deploys.
+    pub fn up(options: &StackOptions) -> Result<Self, String> {
+        let dir = tempfile::Builder::new().prefix("oncehook-").tempdir().map_err(|error| error.to_string())?;
+        let mut command = local_py("up", dir.path());
+        command.args(["--port", &options.port.unwrap_or(0).to_string()]);
+        command.arg("--binaries").arg(binaries()?);
+        if !options.policy_overrides.is_empty() {
+            command.args(["--overrides", &options.policy_overrides]);
+        }
+        for (name, value) in &options.function_env {
+            command.arg("--function-env").arg(format!("{name}={value}"));
+        }
+        run(command)?;
+        let env = EnvFile::read(&dir.path().join("env"))?;
+        let emulator_pid = emulator_pid(dir.path())?;
+        Ok(Self { dir, env, emulator_pid })
+    }
+
+    /// The variables that lead to it.
+    #[must_use]
+    pub const fn env(&self) -> &EnvFile {
+        &self.env
+    }
+
+    /// Takes the stack down and checks that nothing of it is left running.
+    pub fn down(self) -> Result<(), String> {
+        self.stop()
+    }
+
+    fn stop(&self) -> Result<(), String> {
+        if !self.dir.path().join("state.json").exists() {
+            return Ok(());
+        }
+        run(local_py("down", self.dir.path()))?;
+        match members(self.emulator_pid).as_slice() {
+            [] => Ok(()),
+            left => Err(format!("processes {left:?} of the stack are still running")),
+        }
+    }
+}
+
+impl Drop for LocalStack {
+    /// A case that panicked must not leave an emulator behind either.
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            eprintln!("the stack did not stop: {error}");
+        }
+    }
+}
+
+fn local_py(verb: &str, dir: &Path) -> Command {
+    let mut command = Command::new(python());
+    command.arg(root().join("infra/local.py")).arg(verb).arg("--dir").arg(dir);
+    command
+}
+
+fn run(mut command: Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| {
+        format!("{} does not run ({error}); `make` sets it up", python().display())
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(format!("infra/local.py failed:\n{}", String::from_utf8_lossy(&said)))
+}
+
+/// The folder of the functions' binaries: what `make` says it is, else the one above this test's
+/// own, which is `target/<profile>/deps`.
+fn binaries() -> Result<PathBuf, String> {
+    if let Some(named) = std::env::var_os("ONCEHOOK_BINARIES") {
+        return Ok(named.into());
+    }
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut folders = own.ancestors().skip(1);
+    let folder = folders.find(|folder| folder.join("receiver").exists());
+    folder.map(Path::to_path_buf).ok_or_else(|| {
+        "the functions are not built: cargo build -p receiver -p consumer -p steward".to_owned()
+    })
+}
+
+fn emulator_pid(dir: &Path) -> Result<u32, String> {
+    let bad = |error: &dyn std::fmt::Display| format!("state.json: {error}");
+    let text = fs::read_to_string(dir.join("state.json")).map_err(|error| bad(&error))?;
+    let state: serde_json::Value = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+    let pid = state.get("pid").and_then(serde_json::Value::as_u64);
+    pid.and_then(|pid| u32::try_from(pid).ok()).ok_or_else(|| bad(&"no pid"))
+}
+
+/// Live processes of a process group, where `/proc` tells.
+fn members(group: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let in_group = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The command's name, in brackets, may hold spaces; what follows it does not.
+        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        let (state, group_of) = (fields.next(), fields.nth(1));
+        !matches!(state, None | Some("" | "Z" | "X")) && group_of == Some(group.to_string().as_str())
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(in_group)
+        .collect()
+}
