@@ -43,6 +43,18 @@ class DeployError(Exception):
     """The stack could not be deployed; the text says why and what to do."""
 
 
+# The emulator shares this machine's cores with every function process: a burst makes it slower than AWS
+# ever is, and the receiver's deadlines would refuse what AWS would have stored.
+PATIENCE_MS = {
+    "store_attempt_ms": 5_000,
+    "store_total_ms": 6_000,
+    "send_attempt_ms": 3_000,
+    "send_total_ms": 4_000,
+    "secret_attempt_ms": 5_000,
+    "secret_total_ms": 6_000,
+}
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is to be deployed, complete: two equal digests deploy the same thing."""
@@ -61,7 +73,7 @@ class Plan:
             "PublicUrl": api_url(self.endpoint),
             "Architecture": _architecture(),
             "DeletionProtection": "false",
-            "PolicyOverrides": self.policy_overrides,
+            "PolicyOverrides": json.dumps(PATIENCE_MS | json.loads(self.policy_overrides or "{}")),
             "Release": self.release,
         } | self.parameters
 

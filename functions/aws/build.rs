@@ -18,7 +18,8 @@ const SOURCES: &str = "infra/sources.toml";
 const ID_DIGITS: usize = 12;
 
 fn main() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let root = Path::new(&manifest).join("../..");
     match id(&root).and_then(|id| Ok((id, fs::read_to_string(root.join(SOURCES))?))) {
         Ok((id, sources)) => {
             println!("cargo::rustc-env=ONCEHOOK_BUILD_ID={id}");

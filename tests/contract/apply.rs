@@ -6,8 +6,8 @@ use crate::{
 };
 use futures::{StreamExt, stream};
 use ledger::{
-    Bucket, Change, Effect, EffectOutcome, Entity, EntityKey, EventKey, Guard, Life, Open, Row, Stamp, Status,
-    Tie, Version,
+    Bucket, Change, Effect, EffectOutcome, Entity, EntityKey, EventKey, Guard, Life, Open, Row,
+    Stamp, Status, Tie, Version,
     verbs::{self, Apply, Wake},
 };
 use serde_json::json;
@@ -30,12 +30,19 @@ fn version(number: i128) -> Version {
 }
 
 fn state(value: i64) -> serde_json::Map<String, serde_json::Value> {
-    let json = json!({"n": value, "exact": "10.10", "none": null, "list": [1, {"a": ""}], "yes": true});
+    let json =
+        json!({"n": value, "exact": "10.10", "none": null, "list": [1, {"a": ""}], "yes": true});
     json.as_object().unwrap().clone()
 }
 
 fn held(life: Life) -> Life {
-    Life { status: Status::Processing, epoch: EPOCH, attempts: 1, waiting_since: Some(RECEIVED), ..life }
+    Life {
+        status: Status::Processing,
+        epoch: EPOCH,
+        attempts: 1,
+        waiting_since: Some(RECEIVED),
+        ..life
+    }
 }
 
 fn newer(stores: &Stores, tie: Tie, is_final: bool) -> Change {
@@ -43,8 +50,17 @@ fn newer(stores: &Stores, tie: Tie, is_final: bool) -> Change {
     change(stores, Guard::Newer { stamp, tie }, is_final)
 }
 
-fn on_revision(stores: &Stores, read: Option<u64>, carried: Option<Version>, is_final: bool) -> Change {
-    change(stores, Guard::Revision { read, version: carried, event_id: "evt_m".to_owned() }, is_final)
+fn on_revision(
+    stores: &Stores,
+    read: Option<u64>,
+    carried: Option<Version>,
+    is_final: bool,
+) -> Change {
+    change(
+        stores,
+        Guard::Revision { read, version: carried, event_id: "evt_m".to_owned() },
+        is_final,
+    )
 }
 
 fn change(stores: &Stores, guard: Guard, is_final: bool) -> Change {
@@ -52,7 +68,13 @@ fn change(stores: &Stores, guard: Guard, is_final: bool) -> Change {
     Change { entity, guard, state: state(2), is_final, leaves: BTreeSet::new() }
 }
 
-fn entity(number: Option<i128>, rank: u32, last_event: &str, revision: u64, is_final: bool) -> Entity {
+fn entity(
+    number: Option<i128>,
+    rank: u32,
+    last_event: &str,
+    revision: u64,
+    is_final: bool,
+) -> Entity {
     Entity {
         version: number.map(version),
         rank,
@@ -80,7 +102,8 @@ pub(crate) async fn apply_under_the_fence(stores: &Stores) {
                 for settled_at in [None, Some(NOW), Some(NOW.plus(1))] {
                     // With an entity in the way, too: the fence is what counts.
                     for found in [None, Some(entity(Some(60), 0, "evt_a", 1, false))] {
-                        let mut one = on_held(stores, vec![found], vec![newer(stores, Tie::Rank, false)]);
+                        let mut one =
+                            on_held(stores, vec![found], vec![newer(stores, Tie::Rank, false)]);
                         let key = one.key.clone();
                         let life = |life| Life { status, format, epoch, settled_at, ..held(life) };
                         one.row = Some(row(&key, life));
@@ -101,14 +124,19 @@ pub(crate) async fn apply_behind_the_version_guard(stores: &Stores) {
     for number in [None, Some(-60), Some(49), Some(50), Some(51)] {
         for rank in [4, 5, 6] {
             for last_event in ["evt_a", "evt_m", "evt_m2", "evt_z", "EVT_M", "\u{e9}"] {
-                entities.extend([false, true].map(|is_final| Some(entity(number, rank, last_event, 3, is_final))));
+                entities.extend(
+                    [false, true]
+                        .map(|is_final| Some(entity(number, rank, last_event, 3, is_final))),
+                );
             }
         }
     }
     let mut all = Vec::new();
     for tie in [Tie::Rank, Tie::Skip] {
         for is_final in [false, true] {
-            let one = |found: &Option<Entity>| on_held(stores, vec![found.clone()], vec![newer(stores, tie, is_final)]);
+            let one = |found: &Option<Entity>| {
+                on_held(stores, vec![found.clone()], vec![newer(stores, tie, is_final)])
+            };
             all.extend(entities.iter().map(one));
         }
     }
@@ -121,7 +149,8 @@ pub(crate) async fn apply_on_the_revision_read(stores: &Stores) {
         for carried in [None, Some(version(50))] {
             for becomes_final in [false, true] {
                 for number in [None, Some(40)] {
-                    let of = |revision, is_final| Some(entity(number, 0, "evt_a", revision, is_final));
+                    let of =
+                        |revision, is_final| Some(entity(number, 0, "evt_a", revision, is_final));
                     for found in [None, of(1, false), of(2, false), of(3, false), of(1, true)] {
                         let asked = on_revision(stores, read, carried, becomes_final);
                         all.push(on_held(stores, vec![found], vec![asked]));
@@ -147,13 +176,15 @@ pub(crate) async fn apply_to_several_entities_and_wake(stores: &Stores) {
             all.push(on_held(stores, entities, changes));
         }
     }
-    let waits: Vec<Option<(Status, u32)>> = statuses().iter().map(|status| Some((*status, FORMATS[0]))).collect();
+    let waits: Vec<Option<(Status, u32)>> =
+        statuses().iter().map(|status| Some((*status, FORMATS[0]))).collect();
     for next in [waits, vec![Some((Status::Waiting, FORMATS[1])), None]].concat() {
         for first in 0..3 {
             let (found, mut asked) = outcome(first);
             let key = stores.key();
             let member = |n: u32| format!("{n}#{key}");
-            let found = found.map(|found| Entity { waiting: (4..7).map(member).collect(), ..found });
+            let found =
+                found.map(|found| Entity { waiting: (4..7).map(member).collect(), ..found });
             asked.leaves = (4..6).map(member).collect();
             let mut one = on_held(stores, vec![found], vec![asked]);
             one.ask.wake = Some(Wake { key: key.clone() });
@@ -188,7 +219,12 @@ async fn on<S: Store>(stores: &Stores, store: &S, all: &[Transaction]) {
     let checks = stream::iter(all).map(|one| wrong(stores, store, one)).buffer_unordered(AT_ONCE);
     let wrong: Vec<String> = checks.filter_map(|wrong| async { wrong }).collect().await;
     if let Some(first) = wrong.first() {
-        panic!("on {}, {} of {} transactions differ; the first:\n{first}", store.name(), wrong.len(), all.len());
+        panic!(
+            "on {}, {} of {} transactions differ; the first:\n{first}",
+            store.name(),
+            wrong.len(),
+            all.len()
+        );
     }
 }
 
@@ -209,12 +245,16 @@ async fn wrong<S: Store>(stores: &Stores, store: &S, one: &Transaction) -> Optio
     };
     match (&wanted, found) {
         (_, Err(error)) => told("the store failed", &error),
-        (Ok(_), Ok(Err(Refused { why, .. }))) => told("the store refuses what the rule allows", &why),
+        (Ok(_), Ok(Err(Refused { why, .. }))) => {
+            told("the store refuses what the rule allows", &why)
+        }
         (Err(_), Ok(Ok(()))) => told("the store allows what the rule refuses", &()),
         (Err(wanted), Ok(Err(refused))) if refused.why != *wanted => {
             told("the refusal is read differently", &refused.why)
         }
-        (Err(_), Ok(Err(_))) if all_raw(store, one).await != before => told("a refused transaction wrote", &()),
+        (Err(_), Ok(Err(_))) if all_raw(store, one).await != before => {
+            told("a refused transaction wrote", &())
+        }
         (Err(_), Ok(Err(_))) => None,
         (Ok(applied), Ok(Ok(()))) => {
             let row = one.row.as_ref()?;
@@ -265,5 +305,9 @@ async fn all_raw<S: Store>(store: &S, one: &Transaction) -> Vec<Option<S::Raw>> 
 }
 
 fn effect(change: &Change) -> Effect {
-    Effect { entity: change.entity.as_str().to_owned(), outcome: EffectOutcome::Applied, version: change.version() }
+    Effect {
+        entity: change.entity.as_str().to_owned(),
+        outcome: EffectOutcome::Applied,
+        version: change.version(),
+    }
 }

@@ -61,7 +61,8 @@ impl Stores {
             Pair { row: row.map(|row| row(&key)), ask: ask(&key), key }
         };
         let rows = lives.iter().map(|life| of(Some(life as &dyn Fn(&EventKey) -> Row)));
-        let possible = rows.filter(|pair| pair.row.as_ref().is_none_or(|row| is_possible(&row.life)));
+        let possible =
+            rows.filter(|pair| pair.row.as_ref().is_none_or(|row| is_possible(&row.life)));
         possible.chain([of(None)]).collect()
     }
 
@@ -70,7 +71,11 @@ impl Stores {
         crate::store::clock_stands(self);
         assert!(pairs.len() > 1);
         let accepted = pairs.iter().filter(|pair| accepts::<V>(pair)).count();
-        assert!(accepted > 0 && accepted < pairs.len(), "{accepted} of {} are accepted", pairs.len());
+        assert!(
+            accepted > 0 && accepted < pairs.len(),
+            "{accepted} of {} are accepted",
+            pairs.len()
+        );
         on::<V, InMemory>(&self.twin, &pairs).await;
         for emulator in &self.emulators {
             on::<V, OnDynamoDb>(emulator, &pairs).await;
@@ -98,7 +103,12 @@ async fn on<V: Verb, S: Store>(store: &S, pairs: &[Pair<V::Ask>]) {
     });
     let wrong: Vec<String> = wrong.collect();
     if let Some(first) = wrong.first() {
-        panic!("on {}, {} of {} pairs differ; the first:\n{first}", store.name(), wrong.len(), pairs.len());
+        panic!(
+            "on {}, {} of {} pairs differ; the first:\n{first}",
+            store.name(),
+            wrong.len(),
+            pairs.len()
+        );
     }
 }
 
@@ -114,11 +124,15 @@ fn wrong<V: Verb, S: Store>(
     let told = |problem: &str, details: &dyn Debug| {
         let life = row.as_ref().map(|row| &row.life);
         let rule = wanted.as_ref().map(|row| &row.life);
-        Some(format!("{problem}\n  row   {life:?}\n  ask   {ask:?}\n  rule  {rule:?}\n  store {details:?}"))
+        Some(format!(
+            "{problem}\n  row   {life:?}\n  ask   {ask:?}\n  rule  {rule:?}\n  store {details:?}"
+        ))
     };
     match (&wanted, found) {
         (_, Err(error)) => told("the store failed", &error),
-        (Ok(_), Ok(Err(Refused { why, .. }))) => told("the store refuses what the rule allows", &why),
+        (Ok(_), Ok(Err(Refused { why, .. }))) => {
+            told("the store refuses what the rule allows", &why)
+        }
         (Err(_), Ok(Ok(_))) => told("the store allows what the rule refuses", &after),
         (Err(wanted), Ok(Err(refused))) => {
             let is_known = row.as_ref().is_none_or(|row| row.life.format == ledger::ROW_FORMAT);

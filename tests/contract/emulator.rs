@@ -35,7 +35,9 @@ impl Emulator {
         let mut command = Command::new(python());
         match program {
             Program::Ministack => command.args(["-m", "ministack"]),
-            Program::Moto => command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]),
+            Program::Moto => {
+                command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()])
+            }
         };
         // Built from nothing: no profile and no proxy of a developer's shell reaches it.
         command.env_clear().envs([
@@ -48,7 +50,10 @@ impl Emulator {
             ("AWS_SECRET_ACCESS_KEY", "test"),
             ("AWS_DEFAULT_REGION", "us-east-1"),
         ]);
-        command.env("HOME", dir.path()).env("TMPDIR", dir.path()).env("GATEWAY_PORT", port.to_string());
+        command
+            .env("HOME", dir.path())
+            .env("TMPDIR", dir.path())
+            .env("GATEWAY_PORT", port.to_string());
         command.current_dir(dir.path()).stdin(Stdio::null()).stdout(log).stderr(errors);
         let child = command.spawn().map_err(|error| {
             format!("{} does not run ({error}); `make` sets it up", python().display())

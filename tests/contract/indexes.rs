@@ -12,7 +12,9 @@ use workflow::ports::{DayEntry, Ledger, OpenEntry, StewardNotes};
 /// ones that must not show.
 fn planted(source: &SourceName) -> Vec<Row> {
     let mut rows = Vec::new();
-    let keys = (0..).map(|n| EventKey::new(source, &format!("i{n}")).unwrap()).filter(|key| key.shard() == 3);
+    let keys = (0..)
+        .map(|n| EventKey::new(source, &format!("i{n}")).unwrap())
+        .filter(|key| key.shard() == 3);
     for (key, n) in keys.zip(0..40_u64) {
         let due_at = NOW.plus(n / 2 * 1_000);
         let (status, open) = match n % 4 {
@@ -48,7 +50,9 @@ async fn both_lists(ledger: &impl Ledger, day: &str, from: Millis) -> Lists {
         }
     }
     let mut days = Vec::new();
-    for (from, until) in [(from, from.plus(100)), (from.plus(50), from.plus(390)), (Millis(0), Millis(1))] {
+    for (from, until) in
+        [(from, from.plus(100)), (from.plus(50), from.plus(390)), (Millis(0), Millis(1))]
+    {
         for newest_first in [false, true] {
             for limit in [3, 1_000] {
                 days.push(ledger.day(day, from, until, newest_first, limit).await.unwrap());
@@ -59,7 +63,12 @@ async fn both_lists(ledger: &impl Ledger, day: &str, from: Millis) -> Lists {
 }
 
 /// Page by page, each behind the last entry of the one before.
-async fn all_pages(ledger: &impl Ledger, bucket: Bucket, due_before: Millis, limit: u32) -> Vec<OpenEntry> {
+async fn all_pages(
+    ledger: &impl Ledger,
+    bucket: Bucket,
+    due_before: Millis,
+    limit: u32,
+) -> Vec<OpenEntry> {
     let mut entries: Vec<OpenEntry> = Vec::new();
     loop {
         let page = ledger.open(bucket, due_before, entries.last(), limit).await.unwrap();
@@ -69,7 +78,10 @@ async fn all_pages(ledger: &impl Ledger, bucket: Bucket, due_before: Millis, lim
             break;
         }
     }
-    assert!(entries.is_sorted_by_key(|entry| entry.due_at), "{bucket} is not listed earliest first");
+    assert!(
+        entries.is_sorted_by_key(|entry| entry.due_at),
+        "{bucket} is not listed earliest first"
+    );
     // Which of two entries due at one instant comes first is nobody's promise.
     entries.sort_by(|a, b| (a.due_at, &a.key).cmp(&(b.due_at, &b.key)));
     let len = entries.len();
@@ -86,7 +98,10 @@ pub(crate) async fn both_indexes_list_alike(stores: &Stores) {
         stores.twin.plant(row).await;
     }
     let wanted = both_lists(stores.twin.ports(), &day, from).await;
-    assert!(wanted.0.iter().map(Vec::len).sum::<usize>() > 100, "the lists are too short to tell anything");
+    assert!(
+        wanted.0.iter().map(Vec::len).sum::<usize>() > 100,
+        "the lists are too short to tell anything"
+    );
     for store in &stores.emulators {
         for row in &rows {
             store.plant(row).await;
@@ -120,7 +135,10 @@ async fn chunks_and_notes(ledger: &impl Ledger, pk: &str) {
         ledger.put_chunk(pk, &bytes, Some(Seconds(NOW.0 / 1_000 + 1_000_000))).await.unwrap();
     }
     ledger.keep_chunk(pk).await.unwrap();
-    assert!(ledger.chunk(pk).await.unwrap().as_ref() == Some(&bytes), "the chunk is not as written");
+    assert!(
+        ledger.chunk(pk).await.unwrap().as_ref() == Some(&bytes),
+        "the chunk is not as written"
+    );
 
     assert_eq!(ledger.notes().await.unwrap(), StewardNotes::default());
     let key = EventKey::parse("s#evt_1").unwrap();
@@ -134,9 +152,14 @@ async fn chunks_and_notes(ledger: &impl Ledger, pk: &str) {
     ledger.write_notes(&notes).await.unwrap();
     let read = ledger.notes().await.unwrap();
     // Where a walk goes on is its place in the index; when the event came is not part of that.
-    let place = |notes: &StewardNotes| notes.walk_after.as_ref().map(|entry| (entry.key.clone(), entry.due_at));
+    let place = |notes: &StewardNotes| {
+        notes.walk_after.as_ref().map(|entry| (entry.key.clone(), entry.due_at))
+    };
     assert_eq!(place(&read), place(&notes));
-    assert_eq!(StewardNotes { walk_after: None, ..read }, StewardNotes { walk_after: None, ..notes });
+    assert_eq!(
+        StewardNotes { walk_after: None, ..read },
+        StewardNotes { walk_after: None, ..notes }
+    );
     ledger.write_notes(&StewardNotes::default()).await.unwrap();
     assert_eq!(ledger.notes().await.unwrap(), StewardNotes::default());
 }

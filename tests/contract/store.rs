@@ -167,20 +167,39 @@ impl Store for OnDynamoDb {
                 WriteRequest::builder().put_request(put).build()
             };
             let write = self.aws.dynamodb().batch_write_item();
-            let answer = write.request_items(LEDGER, some.iter().map(put).collect()).send().await.unwrap();
-            assert!(answer.unprocessed_items().is_none_or(HashMap::is_empty), "some rows were not put");
+            let answer =
+                write.request_items(LEDGER, some.iter().map(put).collect()).send().await.unwrap();
+            assert!(
+                answer.unprocessed_items().is_none_or(HashMap::is_empty),
+                "some rows were not put"
+            );
         }
     }
 
     async fn raw_all(&self, keys: &[&EventKey]) -> HashMap<String, Item> {
         let mut all = HashMap::new();
         for some in keys.chunks(100) {
-            let key = |key: &&EventKey| Item::from([("pk".to_owned(), AttributeValue::S(key.as_str().to_owned()))]);
-            let wanted = KeysAndAttributes::builder().set_keys(Some(some.iter().map(key).collect()));
+            let key = |key: &&EventKey| {
+                Item::from([("pk".to_owned(), AttributeValue::S(key.as_str().to_owned()))])
+            };
+            let wanted =
+                KeysAndAttributes::builder().set_keys(Some(some.iter().map(key).collect()));
             let wanted = wanted.consistent_read(true).build().unwrap();
-            let answer = self.aws.dynamodb().batch_get_item().request_items(LEDGER, wanted).send().await.unwrap();
-            assert!(answer.unprocessed_keys().is_none_or(HashMap::is_empty), "some rows were not read");
-            for item in answer.responses.and_then(|mut tables| tables.remove(LEDGER)).unwrap_or_default() {
+            let answer = self
+                .aws
+                .dynamodb()
+                .batch_get_item()
+                .request_items(LEDGER, wanted)
+                .send()
+                .await
+                .unwrap();
+            assert!(
+                answer.unprocessed_keys().is_none_or(HashMap::is_empty),
+                "some rows were not read"
+            );
+            for item in
+                answer.responses.and_then(|mut tables| tables.remove(LEDGER)).unwrap_or_default()
+            {
                 all.insert(item["pk"].as_s().unwrap().clone(), item);
             }
         }
@@ -220,7 +239,10 @@ impl Stores {
         let runtime = Runtime::new().map_err(|error| error.to_string())?;
         let second = std::env::var_os("ONCEHOOK_MOTO").is_some_and(|value| value == "1");
         let programs = [Some(Program::Ministack), second.then_some(Program::Moto)];
-        let emulators = programs.into_iter().flatten().map(|program| runtime.block_on(OnDynamoDb::start(program)));
+        let emulators = programs
+            .into_iter()
+            .flatten()
+            .map(|program| runtime.block_on(OnDynamoDb::start(program)));
         let policy = Policy::default();
         Ok(Self {
             twin: InMemory(Twin::new(policy.clone(), crate::lives::NOW)),
@@ -235,7 +257,10 @@ impl Stores {
     pub(crate) fn end(self) -> Result<(), String> {
         let pairs = self.pairs.load(Ordering::Relaxed);
         let names: Vec<&str> = self.emulators.iter().map(Store::name).collect();
-        println!("contract: {pairs} pairs of a row and a verb, each on the twin and on {}", names.join(" and "));
+        println!(
+            "contract: {pairs} pairs of a row and a verb, each on the twin and on {}",
+            names.join(" and ")
+        );
         if pairs > 20_000 {
             return Err(format!("{pairs} pairs are more than a test run should take"));
         }

@@ -33,7 +33,10 @@ fn life(change: impl Fn(&EventKey, Life) -> Life + 'static) -> Make {
 }
 
 /// Statuses, formats and epochs on each side of the holder's, under what a case adds.
-fn fenced<T: Clone + 'static>(values: &[T], change: impl Fn(&T, Life) -> Life + Clone + 'static) -> Vec<Make> {
+fn fenced<T: Clone + 'static>(
+    values: &[T],
+    change: impl Fn(&T, Life) -> Life + Clone + 'static,
+) -> Vec<Make> {
     let mut lives = Vec::new();
     for &status in statuses() {
         for format in FORMATS {
@@ -44,7 +47,10 @@ fn fenced<T: Clone + 'static>(values: &[T], change: impl Fn(&T, Life) -> Life + 
                         let attempts = 2;
                         let held = Some(lease_of(MINE, NOW.plus(1)));
                         let held = held.filter(|_| status == Status::Processing);
-                        change(&value, Life { status, format, epoch, attempts, lease: held, ..life })
+                        change(
+                            &value,
+                            Life { status, format, epoch, attempts, lease: held, ..life },
+                        )
                     }));
                 }
             }

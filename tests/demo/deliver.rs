@@ -42,7 +42,8 @@ pub(crate) async fn deliver(stack: &Stack, story: &Story) -> Result<Found, Strin
         print!("  {:<16} {}{copies} ... ", step.source, step.event_type);
         std::io::stdout().flush().map_err(|error| error.to_string())?;
         let answers = send(stack, step).await?;
-        let statuses: Vec<String> = answers.iter().map(|answer| answer.status.to_string()).collect();
+        let statuses: Vec<String> =
+            answers.iter().map(|answer| answer.status.to_string()).collect();
         print!("{}", statuses.join(" "));
         std::io::stdout().flush().map_err(|error| error.to_string())?;
         if step.is_forged {
@@ -58,9 +59,12 @@ pub(crate) async fn deliver(stack: &Stack, story: &Story) -> Result<Found, Strin
         }));
     }
     let dead_after = wait_for_dead_letter(stack, dead_before.visible).await;
-    let entities = join_all(story.entities.iter().map(|want| async {
-        (want.key.clone(), stack.entity(&want.key).await)
-    }));
+    let entities = join_all(
+        story
+            .entities
+            .iter()
+            .map(|want| async { (want.key.clone(), stack.entity(&want.key).await) }),
+    );
     let mut rows = stack.rows(Millis(begun), Millis(now_ms())).await?;
     // The stack is a person's too: what they post meanwhile is not part of the story.
     rows.retain(|row| story.steps.iter().any(|step| step.key == row.evidence.key.as_str()));
@@ -95,7 +99,9 @@ async fn follow(stack: &Stack, key: &str) -> String {
     loop {
         let row = stack.row(key).await;
         match row {
-            Some(row) if matches!(row.life.status, Status::Settled | Status::Dead) => return brief(&row),
+            Some(row) if matches!(row.life.status, Status::Settled | Status::Dead) => {
+                return brief(&row);
+            }
             found if begun.elapsed() > PATIENCE => {
                 let found = found.as_ref().map_or_else(|| "no row".to_owned(), brief);
                 return format!("not finished within {} s: {found}", PATIENCE.as_secs());

@@ -45,8 +45,10 @@ pub(crate) async fn watch(stack: &Stack, since: u64) -> Result<(), String> {
 async fn look(stack: &Stack, since: u64) -> Result<Look, String> {
     let mut rows = stack.rows(Millis(since), Millis(now_ms())).await?;
     rows.drain(..rows.len().saturating_sub(ROWS_MAX));
-    let keys: BTreeSet<String> =
-        rows.iter().flat_map(|row| row.effects.iter().map(|effect| effect.entity.clone())).collect();
+    let keys: BTreeSet<String> = rows
+        .iter()
+        .flat_map(|row| row.effects.iter().map(|effect| effect.entity.clone()))
+        .collect();
     let mut entities = Vec::new();
     for key in keys {
         if let Some(entity) = stack.entity(&key).await {

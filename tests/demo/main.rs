@@ -57,8 +57,13 @@ async fn run(arguments: Arguments) -> Result<ExitCode, String> {
     tables::show_all(&found);
     let differences = compare::differences(&story, &found);
     match differences.first() {
-        None => println!("\nall as it must be: every event has one row, every state change was made once"),
-        Some(first) => eprintln!("\nnot as it must be ({} differences), the first:\n{first}", differences.len()),
+        None => println!(
+            "\nall as it must be: every event has one row, every state change was made once"
+        ),
+        Some(first) => eprintln!(
+            "\nnot as it must be ({} differences), the first:\n{first}",
+            differences.len()
+        ),
     }
     if arguments.once {
         return Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });

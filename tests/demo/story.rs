@@ -94,7 +94,11 @@ pub(crate) fn tell(run: &str) -> Result<Story, String> {
         step(STRIPE, updated.clone(), "again, after the end"),
         step("github", push.clone(), ""),
         step("shopify", order.clone(), ""),
-        Step { is_forged: true, answer: 401, ..step(STRIPE, forged, "forged: not a byte of it is kept") },
+        Step {
+            is_forged: true,
+            answer: 401,
+            ..step(STRIPE, forged, "forged: not a byte of it is kept")
+        },
         step(STRIPE, poison.clone(), "poison: signed, but without a version"),
     ];
     let end = |source, sample: &Sample, outcome: Option<Outcome>| WantRow {

@@ -36,10 +36,14 @@ pub(crate) fn show_all(found: &Found) {
     });
     show("deliveries", &["event", "type", "answer", ""], deliveries.collect());
     show_rows(&found.rows);
-    let entities = found.entities.iter().filter_map(|(key, entity)| Some((key.as_str(), entity.as_ref()?)));
+    let entities =
+        found.entities.iter().filter_map(|(key, entity)| Some((key.as_str(), entity.as_ref()?)));
     show_entities(entities);
     let (_, dead) = found.dead_letters;
-    println!("\n{HEAD}dead-letter queue{HEAD:#}  {dead} {}", if dead == 1 { "message" } else { "messages" });
+    println!(
+        "\n{HEAD}dead-letter queue{HEAD:#}  {dead} {}",
+        if dead == 1 { "message" } else { "messages" }
+    );
 }
 
 /// Rows of the ledger.
@@ -49,7 +53,11 @@ pub(crate) fn show_rows(rows: &[Row]) {
         let outcome = life.outcome.map_or_else(String::new, |outcome| outcome.to_string());
         let why = match life.status {
             Status::Settled => String::new(),
-            Status::Claimed | Status::Processing | Status::Failed | Status::Waiting | Status::Dead => {
+            Status::Claimed
+            | Status::Processing
+            | Status::Failed
+            | Status::Waiting
+            | Status::Dead => {
                 life.failure.as_ref().map_or_else(String::new, |failure| failure.error.clone())
             }
         };
@@ -112,7 +120,8 @@ fn show(title: &str, head: &[&str], lines: Vec<Line>) {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(head.to_vec());
-    let styles: Vec<Style> = std::iter::once(HEAD).chain(lines.iter().map(|line| line.style)).collect();
+    let styles: Vec<Style> =
+        std::iter::once(HEAD).chain(lines.iter().map(|line| line.style)).collect();
     for line in lines {
         // Providers choose ids and types: what is invisible is escaped, so that a row is a line.
         table.add_row(line.cells.iter().map(|cell| shown(cell)).collect::<Vec<_>>());

@@ -17,10 +17,12 @@ struct Foreign {
 /// Headers by the providers' own packages: what a server of theirs would send.
 fn signed_by_sdk(suite: &Suite, foreign: &Foreign) -> Call {
     let secret = suite.stack.signer.key_text(foreign.source);
-    let wish = json!({"sdk": foreign.sdk, "secret": secret, "payload": foreign.payload, "id": foreign.id});
+    let wish =
+        json!({"sdk": foreign.sdk, "secret": secret, "payload": foreign.payload, "id": foreign.id});
     let printed = run_python(&script("sign.py"), &wish.to_string(), &[]).unwrap();
     let signed: Value = serde_json::from_str(&printed).unwrap();
-    let text = |(name, value): (&String, &Value)| (name.clone(), value.as_str().unwrap().to_owned());
+    let text =
+        |(name, value): (&String, &Value)| (name.clone(), value.as_str().unwrap().to_owned());
     let mut headers: Vec<_> = signed.as_object().unwrap().iter().map(text).collect();
     headers.push(("content-type".to_owned(), "application/json".to_owned()));
     Call::to_source(foreign.source, headers, foreign.payload.clone().into_bytes())
@@ -29,15 +31,22 @@ fn signed_by_sdk(suite: &Suite, foreign: &Foreign) -> Call {
 pub(crate) async fn official_sdks_are_accepted_and_their_bytes_kept(suite: &Suite) {
     let (stripe, stripe_id, _) = suite.subscription("stripe_subscription_created");
     let message = suite.id("msg");
-    let invoice = Sample::read("standard-webhooks_invoice_paid").unwrap().with("/data/id", suite.id("inv"));
+    let invoice =
+        Sample::read("standard-webhooks_invoice_paid").unwrap().with("/data/id", suite.id("inv"));
     // Spaces, line ends and characters of every width, which no re-serialisation would keep.
     let padded = |sample: &Sample| {
         let json: Value = serde_json::from_slice(&sample.bytes()).unwrap();
-        format!("{}\n ", serde_json::to_string_pretty(&json).unwrap()).replace("EUR", "\u{20ac}\u{1f680}\\u00e9")
+        format!("{}\n ", serde_json::to_string_pretty(&json).unwrap())
+            .replace("EUR", "\u{20ac}\u{1f680}\\u00e9")
     };
     let events = [
         Foreign { sdk: "stripe", source: STRIPE, payload: padded(&stripe), id: stripe_id },
-        Foreign { sdk: "standardwebhooks", source: "standard-webhooks", payload: padded(&invoice), id: message },
+        Foreign {
+            sdk: "standardwebhooks",
+            source: "standard-webhooks",
+            payload: padded(&invoice),
+            id: message,
+        },
     ];
     for foreign in events {
         let call = signed_by_sdk(suite, &foreign);
@@ -53,7 +62,10 @@ pub(crate) async fn official_sdks_are_accepted_and_their_bytes_kept(suite: &Suit
         let row = suite.stack.row_in(&key, Status::Settled).await;
         assert_eq!(row.life.outcome, Some(Outcome::Applied), "{key}");
         same_bytes(suite, &row, foreign.payload.as_bytes()).await;
-        assert!(row.evidence.headers.keys().all(|name| !name.contains("signature")), "{key} keeps a signature");
+        assert!(
+            row.evidence.headers.keys().all(|name| !name.contains("signature")),
+            "{key} keeps a signature"
+        );
     }
 }
 
@@ -83,7 +95,11 @@ pub(crate) async fn the_base64_flag_decides_how_a_body_is_read(suite: &Suite) {
             headers.extend(content_type.map(|kind| ("content-type", kind)));
             let call = suite.signed("github", &headers, body.as_bytes().to_vec());
             let answer = suite.invoke("ONCEHOOK_RECEIVER_FUNCTION", &gateway_event(&call, base64));
-            assert_eq!(answer.get("statusCode"), Some(&json!(200)), "{content_type:?}, base64 {base64}: {answer}");
+            assert_eq!(
+                answer.get("statusCode"),
+                Some(&json!(200)),
+                "{content_type:?}, base64 {base64}: {answer}"
+            );
             let row = suite.stack.row_in(&format!("github#{id}"), Status::Settled).await;
             same_bytes(suite, &row, body.as_bytes()).await;
 
@@ -132,13 +148,20 @@ pub(crate) async fn megabytes_come_back_byte_for_byte(suite: &Suite) {
         (4_400_000, "application/octet-stream"),
     ] {
         let id = suite.id("big");
-        let headers =
-            [("x-github-event", "big"), ("x-github-delivery", id.as_str()), ("content-type", content_type)];
+        let headers = [
+            ("x-github-event", "big"),
+            ("x-github-delivery", id.as_str()),
+            ("content-type", content_type),
+        ];
         let body = incompressible_json(bytes);
         let answer = suite.post_bytes("github", &headers, body.clone()).await;
         assert_eq!(answer.status, 200, "{bytes} bytes of {content_type}: {}", answer.text);
         let row = suite.stack.row_in(&format!("github#{id}"), Status::Settled).await;
-        assert!(row.evidence.body.chunks > 1, "{bytes} bytes lie in {} chunks", row.evidence.body.chunks);
+        assert!(
+            row.evidence.body.chunks > 1,
+            "{bytes} bytes lie in {} chunks",
+            row.evidence.body.chunks
+        );
         same_bytes(suite, &row, &body).await;
     }
 }

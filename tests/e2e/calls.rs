@@ -11,8 +11,11 @@ const EVENTS: usize = 5;
 /// its own, and is the only one that reads the index of open rows.
 fn window(suite: &Suite) -> Vec<Seen> {
     let seen = suite.proxy.take();
-    let steward: Vec<String> =
-        seen.iter().filter(|call| call.target.ends_with(".Query")).map(|call| call.access_key.clone()).collect();
+    let steward: Vec<String> = seen
+        .iter()
+        .filter(|call| call.target.ends_with(".Query"))
+        .map(|call| call.access_key.clone())
+        .collect();
     seen.into_iter().filter(|call| !steward.contains(&call.access_key)).collect()
 }
 
@@ -37,7 +40,10 @@ pub(crate) async fn two_calls_a_new_event_one_a_duplicate_none_a_refusal(suite: 
         assert_eq!(suite.post(STRIPE, sample).await.status, 200);
         let seen = window(suite);
         assert_eq!(without_key_reads(&seen), ["PutItem", "SendMessage"], "a new event");
-        assert!(seen.iter().all(|call| call.body.contains(id) || call.target.ends_with("GetSecretValue")));
+        assert!(
+            seen.iter()
+                .all(|call| call.body.contains(id) || call.target.ends_with("GetSecretValue"))
+        );
     }
     suite.operator(&json!({"do": "polling", "enabled": true}));
     for (_, id) in &events {
@@ -48,7 +54,11 @@ pub(crate) async fn two_calls_a_new_event_one_a_duplicate_none_a_refusal(suite: 
     _ = suite.proxy.take();
     for (sample, _) in &events {
         assert_eq!(suite.post(STRIPE, sample).await.status, 200);
-        assert_eq!(without_key_reads(&window(suite)), ["PutItem"], "a duplicate of a settled event");
+        assert_eq!(
+            without_key_reads(&window(suite)),
+            ["PutItem"],
+            "a duplicate of a settled event"
+        );
     }
     for call in refused(suite) {
         let answer = suite.stack.http.post(call).await;

@@ -35,19 +35,43 @@ pub(crate) async fn random_requests_are_never_a_5xx_and_write_nothing(suite: &Su
         assert!(
             (400..500).contains(&answer.status),
             "{} {:?} with headers {named:?} and {} bytes: {}",
-            call.method, call.path, call.body.len(), answer.status
+            call.method,
+            call.path,
+            call.body.len(),
+            answer.status
         );
     }
-    assert!(sent * 2 > REQUESTS, "only {sent} of {REQUESTS} requests had a form that HTTP can carry");
+    assert!(
+        sent * 2 > REQUESTS,
+        "only {sent} of {REQUESTS} requests had a form that HTTP can carry"
+    );
     assert_eq!(suite.items().await, before, "rows and entities after {sent} random requests");
 }
 
 fn random_calls() -> Vec<Call> {
-    let methods = ["POST", "POST", "POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "PURGE"];
-    let paths = ["stripe-live", "github", "shopify", "standard-webhooks", "", "nobody", "../x", "stripe-live/x"];
+    let methods =
+        ["POST", "POST", "POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "PURGE"];
+    let paths = [
+        "stripe-live",
+        "github",
+        "shopify",
+        "standard-webhooks",
+        "",
+        "nobody",
+        "../x",
+        "stripe-live/x",
+    ];
     let names = [
-        "stripe-signature", "x-hub-signature-256", "x-shopify-hmac-sha256", "webhook-signature", "webhook-id",
-        "webhook-timestamp", "content-type", "x-github-delivery", "x-github-event", "x-anything",
+        "stripe-signature",
+        "x-hub-signature-256",
+        "x-shopify-hmac-sha256",
+        "webhook-signature",
+        "webhook-id",
+        "webhook-timestamp",
+        "content-type",
+        "x-github-delivery",
+        "x-github-event",
+        "x-anything",
     ];
     let values = prop_oneof![
         vec(any::<u8>(), 0..80),
@@ -103,16 +127,28 @@ pub(crate) async fn logs_hold_no_body_no_signature_and_no_secret(suite: &Suite) 
     let signature = String::from_utf8_lossy(signature);
     let (_, digest) = signature.split_once("v1=").unwrap();
     let mut secrets = vec![mark.as_str(), digest];
-    secrets.extend(suite.stack.config.sources().map(|source| suite.stack.signer.key_text(source.name.as_str())));
+    secrets.extend(
+        suite
+            .stack
+            .config
+            .sources()
+            .map(|source| suite.stack.signer.key_text(source.name.as_str())),
+    );
     let mut lines = 0;
     for function in ["receiver", "consumer", "steward"] {
         let found = suite.logs(function);
         assert!(!found.is_empty(), "{function} wrote nothing");
         lines += found.len();
         for line in found {
-            assert!(!secrets.iter().any(|secret| line.contains(secret)), "{function} wrote a secret or a body");
+            assert!(
+                !secrets.iter().any(|secret| line.contains(secret)),
+                "{function} wrote a secret or a body"
+            );
             let is_metric = line.contains("\"_aws\"");
-            assert!(!is_metric || serde_json::from_str::<Value>(&line).is_ok(), "{function}: a metric line is no JSON");
+            assert!(
+                !is_metric || serde_json::from_str::<Value>(&line).is_ok(),
+                "{function}: a metric line is no JSON"
+            );
         }
     }
     assert!(lines > 5, "only {lines} lines");

@@ -40,11 +40,17 @@ pub(crate) async fn the_same_id_with_other_bytes_is_kept_beside_the_first(suite:
     assert_eq!(state.get("status"), first.at("/data/object/status"));
 
     let rows = suite.stack.rows(Millis(since), Millis(now_ms())).await.unwrap();
-    let beside: Vec<&Row> = rows.iter().filter(|row| row.evidence.key.as_str().ends_with(&format!("#{key}"))).collect();
-    let [conflict] = beside.as_slice() else { panic!("{} rows beside {key}, expected one", beside.len()) };
+    let beside: Vec<&Row> =
+        rows.iter().filter(|row| row.evidence.key.as_str().ends_with(&format!("#{key}"))).collect();
+    let [conflict] = beside.as_slice() else {
+        panic!("{} rows beside {key}, expected one", beside.len())
+    };
     assert!(conflict.evidence.key.as_str().starts_with("_c#"), "{}", conflict.evidence.key);
     is_dead_for_good(conflict);
-    assert!(suite.stack.body(conflict).await == second.bytes(), "the second body is not the one sent");
+    assert!(
+        suite.stack.body(conflict).await == second.bytes(),
+        "the second body is not the one sent"
+    );
     let conflicts = metric(suite, "receiver", "Conflict", &key);
     assert_eq!(conflicts, 2, "each of the two deliveries is counted");
 }
@@ -52,12 +58,20 @@ pub(crate) async fn the_same_id_with_other_bytes_is_kept_beside_the_first(suite:
 /// How often a function counted `name` in a line about `key`.
 fn metric(suite: &Suite, function: &str, name: &str, key: &str) -> usize {
     let lines = suite.logs(function);
-    lines.iter().filter(|line| line.contains(&format!("\"{name}\":1")) && line.contains(key)).count()
+    lines
+        .iter()
+        .filter(|line| line.contains(&format!("\"{name}\":1")) && line.contains(key))
+        .count()
 }
 
 fn is_dead_for_good(row: &Row) {
     let class = row.life.failure.as_ref().map(|failure| failure.class);
-    assert_eq!((row.life.status, class), (Status::Dead, Some(FailureClass::Permanent)), "{}", row.evidence.key);
+    assert_eq!(
+        (row.life.status, class),
+        (Status::Dead, Some(FailureClass::Permanent)),
+        "{}",
+        row.evidence.key
+    );
     let bucket = row.life.open.map(|open| open.bucket.to_string()).unwrap_or_default();
     assert!(bucket.starts_with("parked#"), "{} lies in {bucket:?}", row.evidence.key);
 }
@@ -73,20 +87,27 @@ pub(crate) async fn what_is_signed_but_unreadable_is_kept_dead_and_answered_2xx(
         format!("{{\"id\":\"a\",\"id\":\"b\",\"mark\":\"{mark}\"}}").into_bytes(),
     ];
     for body in bodies {
-        let answer = suite.post_bytes(STRIPE, &[("content-type", "application/octet-stream")], body.clone()).await;
+        let answer = suite
+            .post_bytes(STRIPE, &[("content-type", "application/octet-stream")], body.clone())
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let row = suite.stack.row(&format!("{STRIPE}#sha256:{}", sha256_hex(&body))).await;
         let row = row.unwrap_or_else(|| panic!("a body of {} bytes was not kept", body.len()));
         is_dead_for_good(&row);
         assert_eq!(row.life.attempts, 0);
-        assert!(suite.stack.body(&row).await == body, "{}: the body is not the one sent", row.evidence.key);
+        assert!(
+            suite.stack.body(&row).await == body,
+            "{}: the body is not the one sent",
+            row.evidence.key
+        );
     }
 }
 
 pub(crate) async fn a_poison_event_goes_to_the_dead_letters_alone(suite: &Suite) {
     let before = suite.stack.dead_letters().await.visible;
     let (poison, id, _) = suite.subscription("stripe_poison");
-    let neighbours: Vec<_> = (0..9).map(|_| suite.subscription("stripe_subscription_created")).collect();
+    let neighbours: Vec<_> =
+        (0..9).map(|_| suite.subscription("stripe_subscription_created")).collect();
     let all = neighbours.iter().map(|(sample, ..)| sample).chain([&poison]);
     let answers = join_all(all.map(|sample| suite.post(STRIPE, sample))).await;
     assert!(answers.iter().all(|answer| answer.status == 200));

@@ -57,7 +57,8 @@ pub(crate) async fn every_order_of_arrival_ends_in_the_same_state(suite: &Suite)
         }
     }
     assert_eq!(runs.len(), 60);
-    let ends: Vec<Entity> = stream::iter(&runs).map(|run| end_of(suite, run)).buffered(12).collect().await;
+    let ends: Vec<Entity> =
+        stream::iter(&runs).map(|run| end_of(suite, run)).buffered(12).collect().await;
     for (run, end) in runs.iter().zip(&ends) {
         let (id, sample) = &run.events[run.winner];
         let order = &run.order;

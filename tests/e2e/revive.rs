@@ -1,7 +1,9 @@
 //! Back to work: an operator's redrive, the steward's sweep, and the ends that need neither.
 
 use crate::suite::{STRIPE, Suite};
-use ledger::{Failure, FailureClass, Lease, Life, Message, Millis, Open, Outcome, Row, Status, Token};
+use ledger::{
+    Failure, FailureClass, Lease, Life, Message, Millis, Open, Outcome, Row, Status, Token,
+};
 use serde_json::json;
 use std::time::Duration;
 use support::{claimed_row, now_ms, until};
@@ -10,7 +12,8 @@ use support::{claimed_row, now_ms, until};
 fn row_with(suite: &Suite, change: impl FnOnce(Life) -> Life) -> (Row, String) {
     let (sample, id, subscription) = suite.subscription("stripe_subscription_created");
     let received_at = Millis(now_ms()).minus(120_000);
-    let (row, _) = claimed_row(STRIPE, &id, "customer.subscription.created", &sample.bytes(), received_at);
+    let (row, _) =
+        claimed_row(STRIPE, &id, "customer.subscription.created", &sample.bytes(), received_at);
     let life = change(row.life.clone());
     (Row { life, ..row }, subscription)
 }
@@ -29,12 +32,14 @@ fn dead(life: Life, class: FailureClass) -> Life {
 }
 
 fn parked(open: Open) -> ledger::Bucket {
-    let (_, shard) = open.bucket.to_string().split_once('#').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let (_, shard) =
+        open.bucket.to_string().split_once('#').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     ledger::Bucket::parse(&format!("parked#{shard}")).unwrap()
 }
 
 fn redrive(suite: &Suite) {
-    let [dlq, queue] = ["ONCEHOOK_DLQ_URL", "ONCEHOOK_QUEUE_URL"].map(|name| suite.stack.env.get(name).unwrap());
+    let [dlq, queue] =
+        ["ONCEHOOK_DLQ_URL", "ONCEHOOK_QUEUE_URL"].map(|name| suite.stack.env.get(name).unwrap());
     let moved = suite.operator(&json!({"do": "redrive", "dlq": dlq, "queue": queue}));
     assert!(moved.as_u64() >= Some(1), "nothing was there to move: {moved}");
 }
@@ -52,9 +57,16 @@ pub(crate) async fn a_redrive_from_the_dead_letters_grants_one_fresh_budget(suit
 
     redrive(suite);
     let row = suite.stack.row_in(cured.evidence.key.as_str(), Status::Settled).await;
-    assert_eq!((row.life.outcome, row.life.attempts), (Some(Outcome::Applied), 1), "a fresh budget");
+    assert_eq!(
+        (row.life.outcome, row.life.attempts),
+        (Some(Outcome::Applied), 1),
+        "a fresh budget"
+    );
     assert!(row.life.redriven_at.is_some());
-    assert_eq!(suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap().revision, 1);
+    assert_eq!(
+        suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap().revision,
+        1
+    );
 
     let failed_at = |row: &Row| row.life.failure.as_ref().map(|failure| failure.at);
     let again = suite
@@ -91,7 +103,10 @@ pub(crate) async fn a_claim_whose_message_was_lost_is_sent_by_the_steward(suite:
     let row = suite.stack.row_in(key, Status::Settled).await;
     assert_eq!((row.life.outcome, row.life.attempts), (Some(Outcome::Applied), 1));
     assert!(row.life.sweeps >= 1, "swept {} times", row.life.sweeps);
-    assert_eq!(suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap().revision, 1);
+    assert_eq!(
+        suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap().revision,
+        1
+    );
 }
 
 pub(crate) async fn a_row_whose_workers_died_is_buried_by_force(suite: &Suite) {

@@ -8,7 +8,10 @@ use std::{
     path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
 };
-use support::{Answered, Call, CountingProxy, LocalStack, Sample, Stack, StackOptions, now_ms, root, run_python};
+use support::{
+    Answered, Call, CountingProxy, LocalStack, Sample, Stack, StackOptions, now_ms, root,
+    run_python,
+};
 use tokio::{runtime::Runtime, sync::watch};
 
 /// Where the deployed Stripe source and its state live.
@@ -39,7 +42,9 @@ impl Suite {
         let services = ["DYNAMODB", "SQS", "SECRETS_MANAGER"];
         let options = StackOptions {
             policy_overrides: POLICY.to_owned(),
-            function_env: services.map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url())).to_vec(),
+            function_env: services
+                .map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url()))
+                .to_vec(),
             port: None,
         };
         let local = LocalStack::up(&options)?;
@@ -47,7 +52,14 @@ impl Suite {
         let port = endpoint.rsplit(':').next().and_then(|port| port.parse().ok());
         upstream.send_replace(port.ok_or_else(|| format!("{endpoint} has no port"))?);
         let stack = runtime.block_on(Stack::connect(local.env().clone()))?;
-        Ok(Self { stack, proxy, local, runtime, run: format!("{:x}", now_ms()), next: AtomicU64::new(0) })
+        Ok(Self {
+            stack,
+            proxy,
+            local,
+            runtime,
+            run: format!("{:x}", now_ms()),
+            next: AtomicU64::new(0),
+        })
     }
 
     /// Nothing may be left in the queue, and nothing running.
@@ -70,7 +82,8 @@ impl Suite {
     pub(crate) fn subscription(&self, sample: &str) -> (Sample, String, String) {
         let (event, subscription) = (self.id("evt"), self.id("sub"));
         let sample = Sample::read(sample).unwrap();
-        let sample = sample.with("/id", event.as_str()).with("/data/object/id", subscription.as_str());
+        let sample =
+            sample.with("/id", event.as_str()).with("/data/object/id", subscription.as_str());
         (sample, event, subscription)
     }
 
@@ -80,7 +93,12 @@ impl Suite {
     }
 
     /// Posts bytes, signed.
-    pub(crate) async fn post_bytes(&self, source: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answered {
+    pub(crate) async fn post_bytes(
+        &self,
+        source: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Answered {
         self.stack.http.post(self.signed(source, headers, body)).await
     }
 
@@ -91,17 +109,17 @@ impl Suite {
         self.stack.signer.call_at(source, &headers, body, now_ms())
     }
 
-    /// Has `operator.py` do something.
+    /// Has `as_operator.py` do something.
     pub(crate) fn operator(&self, command: &Value) -> Value {
         let mut said = self.operators(std::slice::from_ref(command));
         said.remove(0)
     }
 
-    /// Has `operator.py` do several things, one after another.
+    /// Has `as_operator.py` do several things, one after another.
     pub(crate) fn operators(&self, commands: &[Value]) -> Vec<Value> {
         let lines: Vec<String> = commands.iter().map(Value::to_string).collect();
         let variables: Vec<(&str, &str)> = self.stack.env.iter().collect();
-        let printed = run_python(&script("operator.py"), &lines.join("\n"), &variables).unwrap();
+        let printed = run_python(&script("as_operator.py"), &lines.join("\n"), &variables).unwrap();
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -119,7 +137,8 @@ impl Suite {
 
     /// Every line that a function wrote.
     pub(crate) fn logs(&self, function: &str) -> Vec<String> {
-        let group = format!("/oncehook/{}/{function}", self.stack.env.get("ONCEHOOK_STACK").unwrap());
+        let group =
+            format!("/oncehook/{}/{function}", self.stack.env.get("ONCEHOOK_STACK").unwrap());
         let lines = self.operator(&json!({"do": "logs", "group": group}));
         let lines = lines.as_array().unwrap().iter();
         lines.map(|line| line.as_str().unwrap().to_owned()).collect()
@@ -134,7 +153,8 @@ impl Suite {
 
     /// Sends a message to the queue whose URL `variable` names.
     pub(crate) async fn send(&self, variable: &str, message: &Message) {
-        let send = self.stack.aws.sqs().send_message().queue_url(self.stack.env.get(variable).unwrap());
+        let send =
+            self.stack.aws.sqs().send_message().queue_url(self.stack.env.get(variable).unwrap());
         send.message_body(message.to_json()).message_group_id("test").send().await.unwrap();
     }
 
@@ -147,8 +167,11 @@ impl Suite {
     /// How many items the two tables hold.
     pub(crate) async fn items(&self) -> [usize; 2] {
         let mut counts = [0; 2];
-        for (count, variable) in counts.iter_mut().zip(["ONCEHOOK_LEDGER_TABLE", "ONCEHOOK_STATE_TABLE"]) {
-            let scan = self.stack.aws.dynamodb().scan().table_name(self.stack.env.get(variable).unwrap());
+        for (count, variable) in
+            counts.iter_mut().zip(["ONCEHOOK_LEDGER_TABLE", "ONCEHOOK_STATE_TABLE"])
+        {
+            let scan =
+                self.stack.aws.dynamodb().scan().table_name(self.stack.env.get(variable).unwrap());
             let pages = scan.projection_expression("pk").into_paginator().items().send();
             *count = pages.collect::<Result<Vec<_>, _>>().await.unwrap().len();
         }

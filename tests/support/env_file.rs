@@ -12,7 +12,10 @@ impl EnvFile {
     /// Reads the file that `make up` writes.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| {
-            format!("{} cannot be read ({error}); is the stack up? `make up` starts it", path.display())
+            format!(
+                "{} cannot be read ({error}); is the stack up? `make up` starts it",
+                path.display()
+            )
         })?;
         Self::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
@@ -32,7 +35,8 @@ impl EnvFile {
                 continue;
             }
             let pair = line.strip_prefix("export ").unwrap_or(line).split_once('=');
-            let quoted = |value: &str| Some(value.strip_prefix('\'')?.strip_suffix('\'')?.to_owned());
+            let quoted =
+                |value: &str| Some(value.strip_prefix('\'')?.strip_suffix('\'')?.to_owned());
             match pair.and_then(|(name, value)| Some((name, quoted(value)?))) {
                 Some((name, value)) => _ = variables.insert(name.to_owned(), value),
                 None => return Err(format!("line {number} is not export NAME='value'")),
@@ -44,7 +48,9 @@ impl EnvFile {
     /// A variable that has to be there.
     pub fn get(&self, name: &str) -> Result<&str, String> {
         let value = self.variables.get(name).filter(|value| !value.is_empty());
-        value.map(String::as_str).ok_or_else(|| format!("{name} is not set; load the stack's variables with --env-file"))
+        value
+            .map(String::as_str)
+            .ok_or_else(|| format!("{name} is not set; load the stack's variables with --env-file"))
     }
 
     /// These variables over those of `base`.
@@ -71,6 +77,9 @@ mod tests {
         let file = EnvFile::parse("export A='http://x/$default'\n\n# note\nexport B=''\n").unwrap();
         assert_eq!(file.get("A"), Ok("http://x/$default"));
         assert!(file.get("B").is_err());
-        assert_eq!(EnvFile::parse("export A=1\n").unwrap_err(), "line 1 is not export NAME='value'");
+        assert_eq!(
+            EnvFile::parse("export A=1\n").unwrap_err(),
+            "line 1 is not export NAME='value'"
+        );
     }
 }

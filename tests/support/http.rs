@@ -64,7 +64,8 @@ impl Http {
 
     /// Sends one request. An error is one of the connection, or of a request HTTP has no form for.
     pub async fn send(&self, call: Call) -> Result<Answered, String> {
-        let method = reqwest::Method::from_bytes(call.method.as_bytes()).map_err(|error| error.to_string())?;
+        let method = reqwest::Method::from_bytes(call.method.as_bytes())
+            .map_err(|error| error.to_string())?;
         let mut request = self.client.request(method, format!("{}{}", self.base, call.path));
         for (name, value) in call.headers {
             request = request.header(name, value);

@@ -30,7 +30,10 @@ pub struct LocalStack {
 impl LocalStack {
     /// Starts the emulator and deploys.
     pub fn up(options: &StackOptions) -> Result<Self, String> {
-        let dir = tempfile::Builder::new().prefix("oncehook-").tempdir().map_err(|error| error.to_string())?;
+        let dir = tempfile::Builder::new()
+            .prefix("oncehook-")
+            .tempdir()
+            .map_err(|error| error.to_string())?;
         let mut command = local_py("up", dir.path());
         command.args(["--port", &options.port.unwrap_or(0).to_string()]);
         command.arg("--binaries").arg(binaries()?);
@@ -125,7 +128,8 @@ fn members(group: u32) -> Vec<u32> {
         // The command's name, in brackets, may hold spaces; what follows it does not.
         let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
         let (state, group_of) = (fields.next(), fields.nth(1));
-        !matches!(state, None | Some("" | "Z" | "X")) && group_of == Some(group.to_string().as_str())
+        !matches!(state, None | Some("" | "Z" | "X"))
+            && group_of == Some(group.to_string().as_str())
     };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())

@@ -74,7 +74,11 @@ async fn pass(client: TcpStream, upstream: u16, log: &Mutex<Vec<Seen>>) -> std::
 }
 
 /// Passes requests on, whole, and notes each.
-async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, log: &Mutex<Vec<Seen>>) -> std::io::Result<()> {
+async fn requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    log: &Mutex<Vec<Seen>>,
+) -> std::io::Result<()> {
     let mut buffer = Vec::new();
     loop {
         while let Some((seen, len)) = first_request(&buffer) {
@@ -96,13 +100,19 @@ fn first_request(buffer: &[u8]) -> Option<(Seen, usize)> {
         let mut pairs = head.lines().filter_map(|line| line.split_once(':'));
         pairs.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
     };
-    let body_len: usize = header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
+    let body_len: usize =
+        header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
     let len = head_len + body_len;
     let body = buffer.get(head_len..len)?;
-    let credential = header("authorization").and_then(|value| value.split_once("Credential=")).map(|(_, rest)| rest);
+    let credential = header("authorization")
+        .and_then(|value| value.split_once("Credential="))
+        .map(|(_, rest)| rest);
     let seen = Seen {
         target: header("x-amz-target").unwrap_or_default().to_owned(),
-        access_key: credential.and_then(|rest| rest.split('/').next()).unwrap_or_default().to_owned(),
+        access_key: credential
+            .and_then(|rest| rest.split('/').next())
+            .unwrap_or_default()
+            .to_owned(),
         body: String::from_utf8_lossy(body).into_owned(),
     };
     Some((seen, len))
@@ -118,7 +128,10 @@ mod tests {
         assert!(first_request(&one[..one.len() - 1]).is_none());
         let two = [one.as_slice(), b"POST /"].concat();
         let (seen, len) = first_request(&two).unwrap();
-        assert_eq!((seen.target.as_str(), seen.access_key.as_str(), seen.body.as_str()), ("T.Put", "AK", "{}"));
+        assert_eq!(
+            (seen.target.as_str(), seen.access_key.as_str(), seen.body.as_str()),
+            ("T.Put", "AK", "{}")
+        );
         assert_eq!(len, one.len());
     }
 }

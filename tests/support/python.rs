@@ -15,7 +15,11 @@ pub fn python() -> PathBuf {
 }
 
 /// Runs a script with `input` on its standard input; what it printed.
-pub fn run_python(script: &Path, input: &str, variables: &[(&str, &str)]) -> Result<String, String> {
+pub fn run_python(
+    script: &Path,
+    input: &str,
+    variables: &[(&str, &str)],
+) -> Result<String, String> {
     let failed = |error: std::io::Error| {
         format!("{} does not run ({error}); `make` sets it up", python().display())
     };

@@ -9,10 +9,17 @@ use std::collections::BTreeMap;
 
 /// A claimed row with an inline body, as the receiver writes it, and the claim that makes it.
 #[must_use]
-pub fn claimed_row(source: &str, event_id: &str, event_type: &str, body: &[u8], received_at: Millis) -> (Row, Claim) {
+pub fn claimed_row(
+    source: &str,
+    event_id: &str,
+    event_type: &str,
+    body: &[u8],
+    received_at: Millis,
+) -> (Row, Claim) {
     let source = SourceName::new(source).unwrap();
     let key = EventKey::new(&source, event_id).unwrap();
-    let claim = Claim { birth: Birth::Claimed, nonce: Token(u128::from(received_at.0)), received_at };
+    let claim =
+        Claim { birth: Birth::Claimed, nonce: Token(u128::from(received_at.0)), received_at };
     let sha256: [u8; 32] = Sha256::digest(body).into();
     let row = Row {
         life: claim.life(&key, &Policy::default()),

@@ -28,7 +28,9 @@ impl Sample {
             serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         let bad = || format!("{} is not {{\"method\", \"headers\", \"body\"}}", path.display());
         let headers = file.get("headers").and_then(Value::as_object).ok_or_else(bad)?;
-        let pair = |(name, value): (&String, &Value)| Some((name.to_lowercase(), value.as_str()?.to_owned()));
+        let pair = |(name, value): (&String, &Value)| {
+            Some((name.to_lowercase(), value.as_str()?.to_owned()))
+        };
         Ok(Self {
             name: name.to_owned(),
             method: file.get("method").and_then(Value::as_str).ok_or_else(bad)?.to_owned(),
@@ -70,9 +72,11 @@ impl Sample {
     pub fn bytes(&self) -> Vec<u8> {
         match &self.body {
             Value::String(text) => text.as_bytes().to_vec(),
-            json @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                json.to_string().into_bytes()
-            }
+            json @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_)) => json.to_string().into_bytes(),
         }
     }
 }

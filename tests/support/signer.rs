@@ -40,7 +40,8 @@ impl Signer {
     fn first_key(&self, source: &str) -> &(String, String) {
         let known = self.config.source(source);
         let keys = known.and_then(|known| self.secrets.get(&known.secret));
-        keys.and_then(|keys| keys.first()).unwrap_or_else(|| panic!("no key is stored for {source}"))
+        keys.and_then(|keys| keys.first())
+            .unwrap_or_else(|| panic!("no key is stored for {source}"))
     }
 
     /// The sample as `source` gets it, signed now.
@@ -53,7 +54,13 @@ impl Signer {
 
     /// These headers and bytes as `source` gets them, signed at `at_ms`.
     #[must_use]
-    pub fn call_at(&self, source: &str, headers: &[(String, String)], body: Vec<u8>, at_ms: u64) -> Call {
+    pub fn call_at(
+        &self,
+        source: &str,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+        at_ms: u64,
+    ) -> Call {
         let (kid, text) = self.first_key(source);
         let preset = &self.config.source(source).unwrap().preset;
         let key = preset.key(kid, text).unwrap();
@@ -73,12 +80,19 @@ impl Signer {
         let preset = &self.config.source(source).unwrap().preset;
         let path = format!("/webhooks/{source}");
         let sign = |headers: &Headers| {
-            let request =
-                Request { method: "POST", path: &path, query: "", public_url: None, headers, body: &body };
+            let request = Request {
+                method: "POST",
+                path: &path,
+                query: "",
+                public_url: None,
+                headers,
+                body: &body,
+            };
             preset.sign(&request, key, at_ms).unwrap()
         };
         // What the signature brings replaces what the sample shows of it.
-        let brought: Vec<String> = sign(&headers.iter().cloned().collect()).into_iter().map(|(name, _)| name).collect();
+        let brought: Vec<String> =
+            sign(&headers.iter().cloned().collect()).into_iter().map(|(name, _)| name).collect();
         let mut headers = headers.to_vec();
         headers.retain(|(name, _)| !brought.iter().any(|other| other.eq_ignore_ascii_case(name)));
         let signed = sign(&headers.iter().cloned().collect());

@@ -46,9 +46,9 @@ impl Stack {
     /// Connects to the stack that the variables name. It has to be a local one.
     pub async fn connect(env: EnvFile) -> Result<Self, String> {
         let settings = Settings::from_variables(
-            env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).chain([
-                ("ONCEHOOK_PARAM_MODE".to_owned(), "enforce".to_owned()),
-            ]),
+            env.iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .chain([("ONCEHOOK_PARAM_MODE".to_owned(), "enforce".to_owned())]),
         )
         .map_err(|error| error.to_string())?;
         let config = aws::config(&settings).map_err(|error| error.to_string())?;
@@ -95,7 +95,9 @@ impl Stack {
             dates.push(until.date());
         }
         let partitions = self.config.sources().flat_map(|source| {
-            dates.iter().flat_map(move |date| (0..SHARDS).map(move |n| format!("{}#{date}#{n}", source.name)))
+            dates.iter().flat_map(move |date| {
+                (0..SHARDS).map(move |n| format!("{}#{date}#{n}", source.name))
+            })
         });
         let reads = partitions.map(|day| async move {
             self.aws.day(&day, from, until, false, 1_000).await.map_err(|error| error.to_string())
@@ -104,9 +106,11 @@ impl Stack {
         let reads = entries.iter().map(|entry| async {
             self.aws.row(&entry.key).await.map_err(|error| error.to_string())
         });
-        let mut rows: Vec<Row> = futures::future::try_join_all(reads).await?.into_iter().flatten().collect();
+        let mut rows: Vec<Row> =
+            futures::future::try_join_all(reads).await?.into_iter().flatten().collect();
         rows.sort_by(|a, b| {
-            (a.evidence.received_at, &a.evidence.key).cmp(&(b.evidence.received_at, &b.evidence.key))
+            (a.evidence.received_at, &a.evidence.key)
+                .cmp(&(b.evidence.received_at, &b.evidence.key))
         });
         Ok(rows)
     }
@@ -129,8 +133,10 @@ impl Stack {
             QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
         ];
         let call = self.aws.sqs().get_queue_attributes().queue_url(url);
-        let answer = call.attribute_names(visible.clone()).attribute_names(hidden.clone()).send().await;
-        let found = answer.map_err(|error| format!("the queue's depth is not known: {error}"))?.attributes;
+        let answer =
+            call.attribute_names(visible.clone()).attribute_names(hidden.clone()).send().await;
+        let found =
+            answer.map_err(|error| format!("the queue's depth is not known: {error}"))?.attributes;
         let found = found.unwrap_or_default();
         let number = |name| found.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0);
         Ok(Depth { visible: number(visible), hidden: number(hidden) })
@@ -153,14 +159,20 @@ impl Stack {
 pub fn brief(row: &Row) -> String {
     let life = &row.life;
     let outcome = life.outcome.map_or_else(String::new, |outcome| format!(" {outcome}"));
-    let error = life.failure.as_ref().map_or_else(String::new, |failure| format!(": {}", failure.error));
+    let error =
+        life.failure.as_ref().map_or_else(String::new, |failure| format!(": {}", failure.error));
     format!("{}{outcome}, attempts {}{error}", life.status, life.attempts)
 }
 
 /// Clients for the local AWS that the variables name, and for nothing else.
 pub async fn sdk(env: &EnvFile) -> Result<aws_config::SdkConfig, String> {
-    let credentials =
-        Credentials::new(env.get("AWS_ACCESS_KEY_ID")?, env.get("AWS_SECRET_ACCESS_KEY")?, None, None, "env");
+    let credentials = Credentials::new(
+        env.get("AWS_ACCESS_KEY_ID")?,
+        env.get("AWS_SECRET_ACCESS_KEY")?,
+        None,
+        None,
+        "env",
+    );
     let config = aws_config::defaults(BehaviorVersion::latest())
         .endpoint_url(env.get("AWS_ENDPOINT_URL")?)
         .region(Region::new(env.get("AWS_REGION")?.to_owned()))

@@ -61,8 +61,11 @@ pub fn run_cases<C: Send + Sync + 'static>(
 }
 
 fn is_filtered(arguments: &Arguments, name: &str) -> bool {
-    let matches = |pattern: &String| if arguments.exact { name == pattern } else { name.contains(pattern.as_str()) };
-    arguments.filter.as_ref().is_some_and(|filter| !matches(filter)) || arguments.skip.iter().any(matches)
+    let matches = |pattern: &String| {
+        if arguments.exact { name == pattern } else { name.contains(pattern.as_str()) }
+    };
+    arguments.filter.as_ref().is_some_and(|filter| !matches(filter))
+        || arguments.skip.iter().any(matches)
 }
 
 /// What the last panic said, and where. The default hook would print it between the lines of the

@@ -1,6 +1,9 @@
 //! Waiting for a state, with a limit. A suite never sleeps and hopes.
 
-use std::{future::Future, time::{Duration, Instant}};
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
 
 /// What a look at the world says: the state waited for, or what is there instead.
 pub type Probe<T> = Result<T, String>;
@@ -23,7 +26,11 @@ where
             Ok(state) => return state,
             Err(seen) => seen,
         };
-        assert!(begun.elapsed() < limit, "{what}: not within {} s; last seen: {seen}", limit.as_secs());
+        assert!(
+            begun.elapsed() < limit,
+            "{what}: not within {} s; last seen: {seen}",
+            limit.as_secs()
+        );
         tokio::time::sleep(EVERY).await;
     }
 }

@@ -7,7 +7,8 @@ use ledger::{Entity, Millis, Policy, Row, Status};
 use std::{future::Future, sync::Arc};
 use verifier::{Answer, Headers};
 use workflow::{
-    Consumer, Keyring, Receiver, Steward, body, consume::Record, receive::Delivery, steward::Tally, twin::Twin,
+    Consumer, Keyring, Receiver, Steward, body, consume::Record, receive::Delivery, steward::Tally,
+    twin::Twin,
 };
 
 /// The functions' time limits, as in the template.
@@ -56,7 +57,8 @@ impl WorldBuilder {
     /// Stores keys, named `k0`, `k1`, ..., under a name in the signing secret.
     #[must_use]
     pub fn keys(mut self, name: &str, keys: &[&str]) -> Self {
-        let entry = |(n, key): (usize, &&str)| serde_json::json!({"kid": format!("k{n}"), "key": key});
+        let entry =
+            |(n, key): (usize, &&str)| serde_json::json!({"kid": format!("k{n}"), "key": key});
         self.secret.insert(name.to_owned(), keys.iter().enumerate().map(entry).collect());
         self
     }
@@ -96,8 +98,13 @@ impl WorldBuilder {
                 config,
                 policy: self.policy.clone(),
                 release: "r1".to_owned(),
+                projection: Box::new(workflow::projection::Declarative),
             },
-            steward: Steward { ports: Arc::clone(&twin), policy: self.policy.clone(), release: "r1".to_owned() },
+            steward: Steward {
+                ports: Arc::clone(&twin),
+                policy: self.policy.clone(),
+                release: "r1".to_owned(),
+            },
             policy: self.policy,
             twin,
         }
@@ -127,7 +134,13 @@ impl World {
     }
 
     /// Sends any request.
-    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
         let headers: Headers = headers.iter().copied().collect();
         now(self.receiver.receive(Delivery {
             method: method.to_owned(),

@@ -122,7 +122,11 @@ mod tests {
 
     fn aws() -> Aws {
         let sdk = SdkConfig::builder().behavior_version(BehaviorVersion::latest()).build();
-        Aws::new(&sdk, Settings::from_variables([]).unwrap(), Timeouts::receiver())
+        Aws::new(
+            &sdk,
+            Settings::from_variables([]).unwrap(),
+            Timeouts::receiver(&ledger::Policy::default()),
+        )
     }
 
     fn passes(trouble: Trouble) -> bool {

@@ -5,10 +5,12 @@
 //! one delays calls on its own judgement.
 
 use aws_config::{SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
+use ledger::Policy;
 use std::time::Duration;
 
-/// Attempts of one call, the first included.
-const ATTEMPTS_MAX: u32 = 3;
+/// Attempts of one call, the first included. The limits end a call before its attempts do where an
+/// attempt is slow; where answers come quickly, as with throttling, this many fit.
+const ATTEMPTS_MAX: u32 = 6;
 
 /// How long one call may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,16 +56,15 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// For the receiver, which has a provider waiting: DynamoDB 0.5 s an attempt and 1.5 s in
-    /// all, SQS 0.3 s and 0.4 s (the sweeper covers a send that fails).
+    /// For the receiver, which has a provider waiting: what the policy grants.
     #[must_use]
-    pub const fn receiver() -> Self {
+    pub const fn receiver(policy: &Policy) -> Self {
         Self {
-            connect: Duration::from_millis(500),
-            dynamodb: Limits::of_ms(500, 1_500),
+            connect: Duration::from_millis(policy.store_attempt_ms),
+            dynamodb: Limits::of_ms(policy.store_attempt_ms, policy.store_total_ms),
             chunk: Limits::of_ms(3_000, 6_000),
-            sqs: Limits::of_ms(300, 400),
-            secrets: Limits::of_ms(800, 1_800),
+            sqs: Limits::of_ms(policy.send_attempt_ms, policy.send_total_ms),
+            secrets: Limits::of_ms(policy.secret_attempt_ms, policy.secret_total_ms),
             first_pause: Duration::from_millis(30),
         }
     }

@@ -175,6 +175,10 @@ impl Ledger for Aws {
         self.spare_chunk(pk).await
     }
 
+    async fn expire_chunk(&self, pk: &str, expires_at: Seconds) -> Result<(), PortError> {
+        self.date_chunk(pk, expires_at).await
+    }
+
     async fn notes(&self) -> Result<StewardNotes, PortError> {
         self.read_notes().await
     }

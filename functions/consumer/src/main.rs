@@ -8,7 +8,7 @@ use aws_lambda_events::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use ledger::Millis;
 use std::{process::ExitCode, sync::Arc};
-use workflow::Consumer;
+use workflow::{Consumer, projection::Declarative};
 
 const NEEDED: &[Resource] = &[Resource::LedgerTable, Resource::StateTable, Resource::Queue];
 
@@ -31,6 +31,7 @@ async fn serve() -> Result<(), Error> {
         config: aws::config(&settings)?,
         policy: settings.policy.clone(),
         release: settings.release.clone(),
+        projection: Box::new(Declarative),
         ports: Arc::new(Aws::connect(settings, Timeouts::worker()).await),
     };
     let consumer = &consumer;

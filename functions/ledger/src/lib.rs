@@ -31,7 +31,8 @@ pub use key::{EntityKey, EventKey, KeyError, SHARDS, SourceName, shard_of};
 pub use message::{Message, MessageError};
 pub use policy::{Policy, PolicyError};
 pub use retry::{
-    Jitter, Next, Sweeping, next_redrive_due, next_step, next_sweep_due, retry_delay_ms,
+    Jitter, Next, Sweeping, next_redrive_due, next_step, next_sweep_due, retry_after_ms,
+    retry_delay_ms,
 };
 pub use row::{
     Body, Bucket, Codec, Effect, EffectOutcome, Evidence, Failure, FailureClass, Lease, Life, Open,

@@ -73,6 +73,18 @@ pub struct Policy {
     pub waiters_max: usize,
     /// The receiver answers this long before its deadline, whatever happens.
     pub answer_margin_ms: u64,
+    /// The receiver's patience with one try of a write or read of a row.
+    pub store_attempt_ms: u64,
+    /// ... and with all tries.
+    pub store_total_ms: u64,
+    /// The receiver's patience with one try of a send; the sweeper covers one that fails.
+    pub send_attempt_ms: u64,
+    /// ... and with all tries.
+    pub send_total_ms: u64,
+    /// The receiver's patience with one try of reading the secrets.
+    pub secret_attempt_ms: u64,
+    /// ... and with all tries.
+    pub secret_total_ms: u64,
 }
 
 impl Default for Policy {
@@ -109,6 +121,12 @@ impl Default for Policy {
             events_max: 500,
             waiters_max: 100,
             answer_margin_ms: 1_000,
+            store_attempt_ms: 500,
+            store_total_ms: 1_500,
+            send_attempt_ms: 300,
+            send_total_ms: 400,
+            secret_attempt_ms: 800,
+            secret_total_ms: 1_800,
         }
     }
 }
@@ -163,6 +181,13 @@ impl Policy {
         at_least(self.sweep_max_ms, self.sweep_base_ms, "sweep_max_ms >= sweep_base_ms")?;
         at_least(self.first_due_ms, self.resend_after_ms, "first_due_ms >= resend_after_ms")?;
         at_least(u64::from(self.sends_max), 1, "sends_max >= 1")?;
+        at_least(self.store_total_ms, self.store_attempt_ms, "store_total_ms >= store_attempt_ms")?;
+        at_least(self.send_total_ms, self.send_attempt_ms, "send_total_ms >= send_attempt_ms")?;
+        at_least(
+            self.secret_total_ms,
+            self.secret_attempt_ms,
+            "secret_total_ms >= secret_attempt_ms",
+        )?;
         at_least(u64::from(self.retention_days), 1, "retention_days >= 1")?;
         // A DynamoDB item holds 400 KB; a chunk row carries its key beside the bytes.
         at_least(380_000, len(self.chunk_bytes_max), "chunk_bytes_max <= 380000")?;

@@ -80,6 +80,21 @@ pub fn retry_delay_ms(
     spread(wanted, jitter).max(least)
 }
 
+/// Reads a `Retry-After` header: whole seconds, or an HTTP date such as `Sun, 06 Nov 1994 08:49:37
+/// GMT` (RFC 9110, section 10.2.3). Milliseconds from `now`; zero for a date that has passed. What
+/// is neither says nothing.
+#[must_use]
+pub fn retry_after_ms(header: &str, now: Millis) -> Option<u64> {
+    let header = header.trim();
+    if !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number holds ask for more than the policy grants anyway.
+        return Some(header.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1_000));
+    }
+    let date = jiff::fmt::rfc2822::parse(header).ok()?;
+    let at = u64::try_from(date.timestamp().as_millisecond()).unwrap_or(0);
+    Some(Millis(at).since(now))
+}
+
 /// `ms` plus or minus a tenth, then to whole seconds unless that would be less than half of one
 /// (a test stack's short delays are kept as they are).
 fn spread(ms: u64, jitter: Jitter) -> u64 {
@@ -202,6 +217,19 @@ mod tests {
         assert_eq!(step(6, FailureClass::Transient), Next::BuryExhausted);
         assert_eq!(step(6, FailureClass::RateLimited), Next::BuryExhausted);
         assert_eq!(step(1, FailureClass::Permanent), Next::BuryPermanent);
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_and_anything_else_says_nothing() {
+        let now = Millis(784_111_777_000); // Sun, 06 Nov 1994 08:49:37 GMT
+        assert_eq!(retry_after_ms("120", now), Some(120_000));
+        assert_eq!(retry_after_ms(" 0 ", now), Some(0));
+        assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:50:07 GMT", now), Some(30_000));
+        assert_eq!(retry_after_ms("Sun, 06 Nov 1994 08:00:00 GMT", now), Some(0));
+        assert_eq!(retry_after_ms(&"9".repeat(40), now), Some(u64::MAX));
+        for nothing in ["", "-1", "1.5", "soon", "Sun, 99 Nov 1994 08:49:37 GMT"] {
+            assert_eq!(retry_after_ms(nothing, now), None, "{nothing:?}");
+        }
     }
 
     #[test]

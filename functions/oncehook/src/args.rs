@@ -253,7 +253,7 @@ Examples:
   oncehook events show stripe-live#evt_1 --body
   oncehook events show stripe-live#evt_1 --save-body event.json      (byte for byte)")]
 pub(crate) struct Show {
-    /// The ledger key: <source>#<event id>
+    /// The ledger key: `<source>#<event id>`
     #[arg(value_name = "KEY", value_parser = EventKey::parse)]
     pub(crate) key: EventKey,
     /// Print the body too
@@ -272,7 +272,7 @@ pub(crate) enum State {
 Example:
   oncehook state show stripe-live#subscription#sub_1TgQ3vKZ8mWcYbR2xN7dLpHa")]
     Show {
-        /// The state key: <namespace>#<entity type>#<entity id>
+        /// The state key: `<namespace>#<entity type>#<entity id>`
         #[arg(value_name = "KEY", value_parser = entity_key)]
         key: EntityKey,
     },
@@ -315,7 +315,7 @@ pub(crate) struct DeadList {
 /// What a person does to dead events.
 #[derive(Debug, Args)]
 pub(crate) struct ByHand {
-    /// Ledger keys: <source>#<event id>
+    /// Ledger keys: `<source>#<event id>`
     #[arg(value_name = "KEY", required = true, value_parser = EventKey::parse)]
     pub(crate) keys: Vec<EventKey>,
     /// Who does it

@@ -91,6 +91,7 @@ impl Stack {
                 config: config(),
                 policy: policy.clone(),
                 release: "build-1".to_owned(),
+                projection: Box::new(workflow::projection::Declarative),
             },
             twin,
             policy,

@@ -12,7 +12,6 @@ use lambda_http::{
     Body,
     aws_lambda_events::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse},
     http::{HeaderName, HeaderValue},
-    request::LambdaRequest,
 };
 use ledger::Millis;
 use serde_json::value::RawValue;
@@ -43,9 +42,9 @@ impl fmt::Display for Unreadable {
 
 /// Reads an event.
 pub(crate) fn read(event: &RawValue, deadline: Millis) -> Result<Delivery, Unreadable> {
-    let guarded = panic::catch_unwind(|| match serde_json::from_str(event.get()) {
-        Ok(LambdaRequest::ApiGatewayV2(request)) => delivery(request, deadline),
-        Ok(_) | Err(_) => Err(Unreadable::Request),
+    let guarded = panic::catch_unwind(|| {
+        let request = serde_json::from_str(event.get()).map_err(|_| Unreadable::Request)?;
+        delivery(request, deadline)
     });
     guarded.unwrap_or(Err(Unreadable::Request))
 }

@@ -32,12 +32,13 @@ async fn main() -> ExitCode {
 async fn serve() -> Result<(), Error> {
     let settings = Settings::from_env()?;
     settings.require(NEEDED)?;
+    let timeouts = Timeouts::receiver(&settings.policy);
     let receiver = Receiver {
         config: aws::config(&settings)?,
         policy: settings.policy.clone(),
         keyring: Keyring::new(settings.is_local()),
         public_url: settings.public_url.clone(),
-        ports: Arc::new(Aws::connect(settings, Timeouts::receiver()).await),
+        ports: Arc::new(Aws::connect(settings, timeouts).await),
     };
     // Whatever is not ready in time is tried again by the first delivery.
     let keys = receiver.keyring.load(&*receiver.ports, &receiver.config);

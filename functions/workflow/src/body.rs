@@ -5,7 +5,7 @@
 //! claim, so that a row always has its body. A crash in between leaves chunks that expire.
 
 use crate::ports::{Ledger, PortError, Trouble};
-use ledger::{Body, Codec, EventKey, Policy, Row, Seconds};
+use ledger::{Body, Codec, EventKey, Millis, Policy, Row, Seconds};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -117,6 +117,22 @@ pub async fn keep(ledger: &impl Ledger, row: &Row) -> Result<(), PortError> {
     let body = &row.evidence.body;
     for n in 0..body.chunks {
         ledger.keep_chunk(&row.evidence.key.chunk(&body.sha256, n)).await?;
+    }
+    Ok(())
+}
+
+/// Gives the chunks of a row that was buried once, and is settled now, a time to live again.
+pub async fn release(
+    ledger: &impl Ledger,
+    row: &Row,
+    policy: &Policy,
+    settled_at: Millis,
+) -> Result<(), PortError> {
+    let body = &row.evidence.body;
+    let expires_at = settled_at.seconds_after(policy.chunk_seconds());
+    for n in 0..body.chunks {
+        let pk = row.evidence.key.chunk(&body.sha256, n);
+        ledger.expire_chunk(&pk, expires_at).await?;
     }
     Ok(())
 }

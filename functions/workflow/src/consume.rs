@@ -16,6 +16,7 @@ mod trip;
 
 use crate::{
     ports::ConsumerPorts,
+    projection::Projection,
     telemetry::{Level, Line},
 };
 use config::Config;
@@ -47,6 +48,8 @@ pub struct Consumer<P> {
     pub policy: Policy,
     /// The build that runs.
     pub release: String,
+    /// How events become changes: [`crate::projection::Declarative`], or a team's own.
+    pub projection: Box<dyn Projection + Send + Sync>,
 }
 
 /// What happens to a message.

@@ -72,9 +72,11 @@ impl Keyring {
     ) -> Arc<[Key]> {
         let mut state = self.state.lock().await;
         let now = ports.now();
-        let age = state.loaded_at.map(|at| now.since(at));
-        let rested = state.tried_at.is_none_or(|at| now.since(at) >= RETRY_EVERY_MS);
-        if age.is_none_or(|age| age >= FRESH_MS) && rested {
+        let age = state.loaded_at.map_or(u64::MAX, |at| now.since(at));
+        // With nothing usable in hand there is nothing to serve meanwhile: every request asks.
+        let rested =
+            age >= STALE_MS || state.tried_at.is_none_or(|at| now.since(at) >= RETRY_EVERY_MS);
+        if age >= FRESH_MS && rested {
             self.read(&mut state, ports, config).await;
         }
         let usable = state.loaded_at.is_some_and(|at| ports.now().since(at) < STALE_MS);

@@ -193,6 +193,13 @@ pub trait Ledger: Send + Sync {
     /// Takes the time to live from a chunk, so that a dead row keeps its body. A chunk that is
     /// gone is left gone.
     fn keep_chunk(&self, pk: &str) -> impl Future<Output = Result<(), PortError>> + Send;
+    /// Gives a chunk a time to live again, once its row is settled after all. A chunk that is gone
+    /// is left gone.
+    fn expire_chunk(
+        &self,
+        pk: &str,
+        expires_at: ledger::Seconds,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// The steward's notebook: the row `_s#steward`.
     fn notes(&self) -> impl Future<Output = Result<StewardNotes, PortError>> + Send;

@@ -132,6 +132,13 @@ impl Twin {
         self.world().entities.insert(key.to_owned(), entity);
     }
 
+    /// When each stored chunk expires, by its key.
+    #[must_use]
+    pub fn chunk_expiries(&self) -> BTreeMap<String, Option<::ledger::Seconds>> {
+        let world = self.world();
+        world.chunks.iter().map(|(pk, (_, expires_at))| (pk.clone(), *expires_at)).collect()
+    }
+
     /// What was reported so far.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {

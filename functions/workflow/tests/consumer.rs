@@ -6,7 +6,11 @@ mod rig;
 use ledger::{FailureClass, Outcome, Policy, Status};
 use rig::{Rig, payment, poison, subscription};
 use serde_json::json;
-use workflow::{ports::Trouble, twin::Fault};
+use workflow::{
+    ports::Trouble,
+    projection::{EventView, Plan, Projection, ProjectionError},
+    twin::Fault,
+};
 
 #[tokio::test]
 async fn an_event_settles_and_its_state_is_the_newest_whatever_the_order() {
@@ -106,6 +110,42 @@ async fn a_transient_outage_is_retried_five_times_in_about_half_a_minute_and_the
     let took = row.life.failure.unwrap().at.since(began);
     assert!((30_000..=40_000).contains(&took), "{took} ms");
     assert_eq!(rig.twin.dead_letter_bodies().len(), 1);
+}
+
+/// A team's projection whose price service asks for patience.
+struct Limited(Option<u64>);
+
+impl Projection for Limited {
+    fn project(&self, _: &EventView<'_>) -> Result<Vec<Plan>, ProjectionError> {
+        Err(ProjectionError::Custom {
+            reason: "the price service answered 429".to_owned(),
+            class: FailureClass::RateLimited,
+            retry_after_ms: self.0,
+        })
+    }
+}
+
+#[tokio::test]
+async fn rate_limits_wait_ten_seconds_a_run_or_as_long_as_retry_after_says() {
+    for (retry_after_ms, waits) in [(None, [10, 20, 30]), (Some(37_000), [37, 37, 37])] {
+        let mut rig = Rig::new();
+        rig.consumer.projection = Box::new(Limited(retry_after_ms));
+        rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+        for copies in 0..5 {
+            rig.twin.enqueue(&format!("{{\"v\":1,\"key\":\"shop#evt_1\",\"type\":\"{copies}\"}}"));
+        }
+        for wait in waits {
+            let before = rig.row("evt_1").life.attempts;
+            rig.batch().await;
+            let life = rig.row("evt_1").life;
+            assert_eq!(life.attempts, before + 1, "five copies of the message run it once");
+            assert_eq!(life.retry_at.unwrap().since(rig.now()) / 1_000, wait);
+            rig.twin.advance(wait * 1_000 - 1_001);
+            rig.batch().await;
+            assert_eq!(rig.row("evt_1").life.attempts, before + 1, "not before its time");
+            rig.twin.advance(1_001);
+        }
+    }
 }
 
 #[tokio::test]
@@ -255,6 +295,25 @@ async fn a_console_redrive_gives_a_fresh_budget_and_shows_the_new_reason() {
     rig.drain(60_000).await;
     assert_eq!(rig.twin.queue_len(), 0, "a settled row is a no-op");
     assert_eq!(rig.twin.state("shop#subscription#sub_1").unwrap().revision, 1);
+}
+
+#[tokio::test]
+async fn a_dead_row_keeps_its_body_for_ever_and_a_settled_one_for_a_time() {
+    let policy = Policy { inline_bytes_max: 0, ..Policy::default() };
+    let rig = Rig::with(policy, "b");
+    rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+    let expiries = || rig.twin.chunk_expiries().into_values().collect::<Vec<_>>();
+    assert!(expiries().iter().all(Option::is_some), "an expiry from birth");
+    rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Unavailable)));
+    rig.drain(300_000).await;
+    assert_eq!(rig.row("evt_1").life.status, Status::Dead);
+    assert!(expiries().iter().all(Option::is_none), "a person may need it in a year");
+    rig.twin.clear_faults();
+    rig.twin.advance(11_000);
+    rig.twin.redrive_dead_letters();
+    rig.drain(60_000).await;
+    assert_eq!(rig.row("evt_1").life.outcome, Some(Outcome::Applied));
+    assert!(expiries().iter().all(Option::is_some) && expiries().len() == 1);
 }
 
 #[tokio::test]

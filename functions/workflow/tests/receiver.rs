@@ -229,6 +229,17 @@ async fn stale_keys_serve_for_an_hour_and_then_the_answer_is_503_not_401() {
 }
 
 #[tokio::test]
+async fn a_function_that_started_without_its_keys_reads_them_at_the_next_delivery() {
+    let rig = Rig::new();
+    rig.twin
+        .set_faults(|step, _| (step == "secret").then_some(Fault::Before(Trouble::Unavailable)));
+    rig.receiver.keyring.load(&*rig.twin, &rig.receiver.config).await;
+    rig.twin.clear_faults();
+    let event = subscription("evt_1", "created", 10, "sub_1", "gold");
+    assert_eq!(rig.deliver(&event).await.status, 200);
+}
+
+#[tokio::test]
 async fn empty_padded_and_placeholder_keys_are_refused_by_name_and_weaken_no_other() {
     let rig = Rig::new();
     let keys = json!({"shop": [{"kid": "empty", "key": ""}, {"kid": "padded", "key": " x "}, {"kid": "k1", "key": rig::SECRET}]});

@@ -19,7 +19,11 @@ impl Verb for Burying {
     fn pure(found: Option<&Row>, ask: &Bury) -> Result<Row, BuryRefusal> {
         moved(found, |life| verbs::bury(life, ask, &Policy::default()))
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &Bury) -> Conditional<Option<Row>, BuryRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &Bury,
+    ) -> Conditional<Option<Row>, BuryRefusal> {
         Ok(ledger.bury(key, ask).await?.map(|()| None))
     }
 }
@@ -38,7 +42,9 @@ pub(crate) async fn bury(stores: &Stores) {
     });
     for class in [FailureClass::Permanent, FailureClass::Transient] {
         let ask = |key: &EventKey| Bury {
-            epoch: EPOCH, failure: failure(NOW, class), open: open(Bucket::Dead(key.shard()), NOW.plus(9)),
+            epoch: EPOCH,
+            failure: failure(NOW, class),
+            open: open(Bucket::Dead(key.shard()), NOW.plus(9)),
         };
         stores.check::<Burying>(stores.pairs(&lives, ask)).await;
     }
@@ -51,7 +57,11 @@ impl Verb for Forcing {
     fn pure(found: Option<&Row>, ask: &ForcedBury) -> Result<Row, ForcedBuryRefusal> {
         moved(found, |life| verbs::forced_bury(life, ask, &Policy::default()))
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &ForcedBury) -> Conditional<Option<Row>, ForcedBuryRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &ForcedBury,
+    ) -> Conditional<Option<Row>, ForcedBuryRefusal> {
         Ok(ledger.forced_bury(key, ask).await?.map(|()| None))
     }
 }
@@ -65,8 +75,12 @@ pub(crate) async fn forced_bury(stores: &Stores) {
                 for held in leases() {
                     for failed_at in [None, Some(NOW), Some(NOW.plus(1))] {
                         lives.push(life(move |_, life| Life {
-                            status, format, attempts, lease: held,
-                            failure: failed_at.map(|at| failure(at, FailureClass::Transient)), ..life
+                            status,
+                            format,
+                            attempts,
+                            lease: held,
+                            failure: failed_at.map(|at| failure(at, FailureClass::Transient)),
+                            ..life
                         }));
                     }
                 }
@@ -74,7 +88,9 @@ pub(crate) async fn forced_bury(stores: &Stores) {
         }
     }
     let ask = |key: &EventKey| ForcedBury {
-        failure: failure(NOW, FailureClass::Transient), now: NOW, open: open(Bucket::Parked(key.shard()), NOW),
+        failure: failure(NOW, FailureClass::Transient),
+        now: NOW,
+        open: open(Bucket::Parked(key.shard()), NOW),
     };
     stores.check::<Forcing>(stores.pairs(&lives, ask)).await;
 }

@@ -22,7 +22,11 @@ impl Verb for Claiming {
         let life = verbs::claim(found, key, identity, ask, &Policy::default())?;
         Ok(Row { life, ..new.clone() })
     }
-    async fn port(ledger: &impl Ledger, _: &EventKey, (new, ask): &(Row, Claim)) -> Conditional<Option<Row>, ClaimRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        _: &EventKey,
+        (new, ask): &(Row, Claim),
+    ) -> Conditional<Option<Row>, ClaimRefusal> {
         Ok(ledger.claim(new, ask).await?.map(|()| None))
     }
 }
@@ -41,10 +45,18 @@ fn every_found() -> Vec<Found> {
     let mut every = Vec::new();
     for &status in statuses() {
         for format in FORMATS {
-            for class in CLASSES.into_iter().filter(|class| class.is_none() || status == Status::Dead) {
+            for class in
+                CLASSES.into_iter().filter(|class| class.is_none() || status == Status::Dead)
+            {
                 for nonce in [MINE, OTHERS] {
                     let identities = [None, Some([1; 32]), Some([2; 32])];
-                    every.extend(identities.map(|identity| Found { status, format, class, nonce, identity }));
+                    every.extend(identities.map(|identity| Found {
+                        status,
+                        format,
+                        class,
+                        nonce,
+                        identity,
+                    }));
                 }
             }
         }
@@ -60,7 +72,9 @@ pub(crate) async fn claim(stores: &Stores) {
         for offered in [None, Some([1; 32])] {
             pairs.push(pair(stores, None, offered, birth, NOW));
             for found in every_found() {
-                pairs.extend(ages.map(|age| pair(stores, Some(found), offered, birth, RECEIVED.plus(age))));
+                pairs.extend(
+                    ages.map(|age| pair(stores, Some(found), offered, birth, RECEIVED.plus(age))),
+                );
             }
         }
     }
@@ -81,7 +95,8 @@ fn pair(
     new.evidence.received_at = received_at;
     let found = found.map(|Found { status, format, class, nonce, identity }| {
         let failure = class.map(|class| failure(RECEIVED, class));
-        let mut found = row(&key, |life| Life { status, format, claim_nonce: nonce, failure, ..life });
+        let mut found =
+            row(&key, |life| Life { status, format, claim_nonce: nonce, failure, ..life });
         found.evidence.identity_hash = identity;
         found
     });

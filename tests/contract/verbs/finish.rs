@@ -20,7 +20,11 @@ impl Verb for Settling {
         let row = moved(found, |life| verbs::settle(life, ask, &Policy::default()))?;
         Ok(Row { effects: effects(), ..row })
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &Settle) -> Conditional<Option<Row>, FenceRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &Settle,
+    ) -> Conditional<Option<Row>, FenceRefusal> {
         Ok(ledger.settle(key, ask, &effects()).await?.map(|()| None))
     }
 }
@@ -33,7 +37,10 @@ fn effects() -> Vec<Effect> {
 pub(crate) async fn settle(stores: &Stores) {
     let times = [None, Some(NOW), Some(NOW.plus(1))];
     let lives = fenced(&times, |at, life| Life {
-        settled_at: *at, waiting_since: Some(RECEIVED), failure: Some(failure(RECEIVED, FailureClass::Transient)), ..life
+        settled_at: *at,
+        waiting_since: Some(RECEIVED),
+        failure: Some(failure(RECEIVED, FailureClass::Transient)),
+        ..life
     });
     for outcome in [Outcome::Superseded, Outcome::Ignored] {
         let ask = Settle { epoch: EPOCH, outcome, settled_at: NOW };
@@ -48,7 +55,11 @@ impl Verb for Resolving {
     fn pure(found: Option<&Row>, ask: &Resolve) -> Result<Row, ResolveRefusal> {
         moved(found, |life| verbs::resolve(life, ask, &Policy::default()))
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &Resolve) -> Conditional<Option<Row>, ResolveRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &Resolve,
+    ) -> Conditional<Option<Row>, ResolveRefusal> {
         Ok(ledger.resolve(key, ask).await?.map(|()| None))
     }
 }
@@ -60,13 +71,18 @@ pub(crate) async fn resolve(stores: &Stores) {
             for settled_at in [None, Some(NOW), Some(NOW.plus(1))] {
                 for by in [None, Some("ann"), Some("bob")] {
                     lives.push(life(move |_, life| Life {
-                        status, format, settled_at, resolved_by: by.map(str::to_owned),
-                        failure: Some(failure(RECEIVED, FailureClass::Permanent)), ..life
+                        status,
+                        format,
+                        settled_at,
+                        resolved_by: by.map(str::to_owned),
+                        failure: Some(failure(RECEIVED, FailureClass::Permanent)),
+                        ..life
                     }));
                 }
             }
         }
     }
-    let ask = Resolve { by: "ann".to_owned(), note: "refunded by hand".to_owned(), settled_at: NOW };
+    let ask =
+        Resolve { by: "ann".to_owned(), note: "refunded by hand".to_owned(), settled_at: NOW };
     stores.check::<Resolving>(stores.pairs(&lives, |_| ask.clone())).await;
 }

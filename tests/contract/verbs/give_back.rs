@@ -19,7 +19,11 @@ impl Verb for Waiting {
     fn pure(found: Option<&Row>, ask: &Wait) -> Result<Row, WaitRefusal> {
         moved(found, |life| verbs::wait(life, ask))
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &Wait) -> Conditional<Option<Row>, WaitRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &Wait,
+    ) -> Conditional<Option<Row>, WaitRefusal> {
         Ok(ledger.wait(key, ask).await?.map(|()| None))
     }
 }
@@ -33,10 +37,17 @@ pub(crate) async fn wait(stores: &Stores) {
         }
     }
     let lives = fenced(&values, |(retry_at, waiting_since, attempts), life| Life {
-        retry_at: *retry_at, waiting_since: *waiting_since, attempts: *attempts, ..life
+        retry_at: *retry_at,
+        waiting_since: *waiting_since,
+        attempts: *attempts,
+        ..life
     });
     let ask = |key: &EventKey| Wait {
-        epoch: EPOCH, now: NOW, retry_at, due_at: retry_at.plus(120_000), shard: key.shard(),
+        epoch: EPOCH,
+        now: NOW,
+        retry_at,
+        due_at: retry_at.plus(120_000),
+        shard: key.shard(),
     };
     stores.check::<Waiting>(stores.pairs(&lives, ask)).await;
 }
@@ -48,7 +59,11 @@ impl Verb for Failing {
     fn pure(found: Option<&Row>, ask: &Fail) -> Result<Row, FailRefusal> {
         moved(found, |life| verbs::fail(life, ask, &Policy::default()))
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &Fail) -> Conditional<Option<Row>, FailRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &Fail,
+    ) -> Conditional<Option<Row>, FailRefusal> {
         Ok(ledger.fail(key, ask).await?.map(|()| None))
     }
 }
@@ -59,7 +74,9 @@ pub(crate) async fn fail(stores: &Stores) {
     let mut values = Vec::new();
     for attempts in [cap - 1, cap, cap + 1] {
         for failed_at in [None, Some(NOW), Some(NOW.plus(1))] {
-            values.extend([retry_at, retry_at.plus(1)].map(|retry_at| (attempts, failed_at, retry_at)));
+            values.extend(
+                [retry_at, retry_at.plus(1)].map(|retry_at| (attempts, failed_at, retry_at)),
+            );
         }
     }
     let lives = fenced(&values, |(attempts, failed_at, retry_at), life| Life {
@@ -70,7 +87,10 @@ pub(crate) async fn fail(stores: &Stores) {
         ..life
     });
     let ask = |key: &EventKey| Fail {
-        epoch: EPOCH, failure: failure(NOW, FailureClass::RateLimited), retry_at, shard: key.shard(),
+        epoch: EPOCH,
+        failure: failure(NOW, FailureClass::RateLimited),
+        retry_at,
+        shard: key.shard(),
     };
     stores.check::<Failing>(stores.pairs(&lives, ask)).await;
 }

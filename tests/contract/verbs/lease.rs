@@ -19,7 +19,11 @@ impl Verb for Leasing {
     fn pure(found: Option<&Row>, ask: &LeaseAsk) -> Result<Row, LeaseRefusal> {
         moved(found, |life| verbs::lease(life, ask, &Policy::default()))
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &LeaseAsk) -> Conditional<Option<Row>, LeaseRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &LeaseAsk,
+    ) -> Conditional<Option<Row>, LeaseRefusal> {
         Ok(ledger.lease(key, ask).await?.map(|leased| Some(leased.row)))
     }
 }
@@ -36,7 +40,13 @@ pub(crate) async fn lease(stores: &Stores) {
                         for class in [None, Some(FailureClass::Transient)] {
                             let failure = class.map(|class| failure(RECEIVED, class));
                             lives.push(life(move |_, life| Life {
-                                status, format, attempts, retry_at, lease: held, failure: failure.clone(), ..life
+                                status,
+                                format,
+                                attempts,
+                                retry_at,
+                                lease: held,
+                                failure: failure.clone(),
+                                ..life
                             }));
                         }
                     }

@@ -19,7 +19,11 @@ impl Verb for Redriving {
     fn pure(found: Option<&Row>, ask: &Redrive) -> Result<Row, RedriveRefusal> {
         moved(found, |life| verbs::redrive(life, ask, &Policy::default()))
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &Redrive) -> Conditional<Option<Row>, RedriveRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &Redrive,
+    ) -> Conditional<Option<Row>, RedriveRefusal> {
         Ok(ledger.redrive(key, ask).await?.map(|()| None))
     }
 }
@@ -37,9 +41,14 @@ pub(crate) async fn redrive(stores: &Stores) {
                     for failed_at in [latest, latest.plus(1)] {
                         for redriven_at in [None, Some(NOW), Some(NOW.minus(1))] {
                             lives.push(life(move |key, life| Life {
-                                status, format, redriven_at, attempts: 6, waiting_since: Some(RECEIVED),
+                                status,
+                                format,
+                                redriven_at,
+                                attempts: 6,
+                                waiting_since: Some(RECEIVED),
                                 failure: class.map(|class| failure(failed_at, class)),
-                                open: due_at.map(|at| open(Bucket::Dead(key.shard()), at)), ..life
+                                open: due_at.map(|at| open(Bucket::Dead(key.shard()), at)),
+                                ..life
                             }));
                         }
                     }
@@ -47,8 +56,13 @@ pub(crate) async fn redrive(stores: &Stores) {
             }
         }
     }
-    let steward = |release: Option<&str>| RedriveBy::Steward { seen_due_at: seen, release: release.map(str::to_owned) };
-    for by in [RedriveBy::Message { sent_at }, steward(None), steward(Some("r2")), RedriveBy::Person] {
+    let steward = |release: Option<&str>| RedriveBy::Steward {
+        seen_due_at: seen,
+        release: release.map(str::to_owned),
+    };
+    for by in
+        [RedriveBy::Message { sent_at }, steward(None), steward(Some("r2")), RedriveBy::Person]
+    {
         let ask = |key: &EventKey| Redrive { by: by.clone(), now: NOW, shard: key.shard() };
         stores.check::<Redriving>(stores.pairs(&lives, ask)).await;
     }
@@ -61,7 +75,11 @@ impl Verb for Sweeping {
     fn pure(found: Option<&Row>, ask: &Sweep) -> Result<Row, SweepRefusal> {
         moved(found, |life| verbs::sweep(life, ask, &Policy::default()))
     }
-    async fn port(ledger: &impl Ledger, key: &EventKey, ask: &Sweep) -> Conditional<Option<Row>, SweepRefusal> {
+    async fn port(
+        ledger: &impl Ledger,
+        key: &EventKey,
+        ask: &Sweep,
+    ) -> Conditional<Option<Row>, SweepRefusal> {
         Ok(ledger.sweep(key, ask).await?.map(|()| None))
     }
 }
@@ -69,20 +87,32 @@ impl Verb for Sweeping {
 pub(crate) async fn sweep(stores: &Stores) {
     let seen = NOW.minus(5);
     for sweeps in [0, 3, 40] {
-        let ask = move |key: &EventKey| Sweep { seen_due_at: seen, now: NOW, shard: key.shard(), sweeps };
+        let ask =
+            move |key: &EventKey| Sweep { seen_due_at: seen, now: NOW, shard: key.shard(), sweeps };
         let next = ledger::next_sweep_due(sweeps, NOW, &stores.policy);
         let mut lives = Vec::new();
         for &status in statuses() {
             for format in FORMATS {
                 for due_at in [seen, seen.plus(1), next] {
-                    let buckets: [fn(u8) -> Bucket; 3] = [Bucket::Pending, Bucket::Dead, Bucket::Parked];
+                    let buckets: [fn(u8) -> Bucket; 3] =
+                        [Bucket::Pending, Bucket::Dead, Bucket::Parked];
                     for bucket in buckets {
                         lives.push(life(move |key, life| Life {
-                            status, format, sweeps, open: Some(open(bucket(key.shard()), due_at)), ..life
+                            status,
+                            format,
+                            sweeps,
+                            open: Some(open(bucket(key.shard()), due_at)),
+                            ..life
                         }));
                     }
                 }
-                lives.push(life(move |_, life| Life { status, format, sweeps, open: None, ..life }));
+                lives.push(life(move |_, life| Life {
+                    status,
+                    format,
+                    sweeps,
+                    open: None,
+                    ..life
+                }));
             }
         }
         stores.check::<Sweeping>(stores.pairs(&lives, ask)).await;

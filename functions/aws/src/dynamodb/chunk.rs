@@ -16,6 +16,7 @@ use workflow::ports::{PortError, Trouble};
 const MAY_EXPIRE: &str = "attribute_not_exists(#pk) OR attribute_exists(#expires_at)";
 const EXISTS: &str = "attribute_exists(#pk)";
 const KEEP: &str = "REMOVE #expires_at";
+const EXPIRE: &str = "SET #expires_at = :at";
 
 impl Aws {
     pub(super) async fn write_chunk(
@@ -70,6 +71,14 @@ impl Aws {
         let table = self.resource(step, Resource::LedgerTable)?;
         // A refusal means the chunk is gone, which nothing here can change.
         let _gone = self.update(step, &Update::new(table, pk, EXISTS, KEEP)).await?;
+        Ok(())
+    }
+
+    pub(super) async fn date_chunk(&self, pk: &str, at: Seconds) -> Result<(), PortError> {
+        let step = "expire chunk";
+        let table = self.resource(step, Resource::LedgerTable)?;
+        let update = Update::new(table, pk, EXISTS, EXPIRE).number(":at", at.0);
+        let _gone = self.update(step, &update).await?;
         Ok(())
     }
 

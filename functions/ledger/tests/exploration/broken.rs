@@ -23,28 +23,20 @@ fn refute(design: Design, bounds: Bounds, property: Property) -> usize {
 
 #[test]
 fn without_the_fence_a_delta_is_added_twice() {
-    let bounds = Bounds {
-        deliveries: &[0],
-        ..Bounds::new("no fence", Projection::Delta)
-    };
+    let bounds = Bounds { deliveries: &[0], ..Bounds::new("no fence", Projection::Delta) };
     assert!(refute(Design::NoFence, bounds, Property::NeverDoubled) <= 12);
 }
 
 #[test]
 fn without_the_version_guard_an_old_snapshot_replaces_a_new_one() {
-    let bounds = Bounds {
-        deliveries: &[0, 1],
-        ..Bounds::new("no version guard", Projection::Snapshot)
-    };
+    let bounds =
+        Bounds { deliveries: &[0, 1], ..Bounds::new("no version guard", Projection::Snapshot) };
     assert!(refute(Design::NoVersionGuard, bounds, Property::NeverReversed) <= 12);
 }
 
 #[test]
 fn two_writes_instead_of_the_transaction_double_a_delta_when_the_worker_dies_between_them() {
-    let bounds = Bounds {
-        deliveries: &[0],
-        ..Bounds::new("two writes", Projection::Delta)
-    };
+    let bounds = Bounds { deliveries: &[0], ..Bounds::new("two writes", Projection::Delta) };
     assert!(refute(Design::TwoWrites, bounds, Property::NeverDoubled) <= 12);
 }
 
@@ -81,19 +73,15 @@ fn a_waiter_woken_only_by_a_message_sleeps_for_ever_when_its_waker_dies() {
 
 #[test]
 fn a_set_of_waiters_that_changes_without_the_revision_is_overlooked() {
-    let bounds = Bounds {
-        deliveries: &[0, 1],
-        ..Bounds::new("silent waiters", Projection::Sequence)
-    };
+    let bounds =
+        Bounds { deliveries: &[0, 1], ..Bounds::new("silent waiters", Projection::Sequence) };
     assert!(refute(Design::SilentWaiters, bounds, Property::WaitersAreWoken) <= 16);
 }
 
 #[test]
 fn a_burial_dated_before_its_own_message_is_undone_by_it() {
-    let bounds = Bounds {
-        deliveries: &[0],
-        ..Bounds::new("backdated burial", Projection::Snapshot)
-    };
+    let bounds =
+        Bounds { deliveries: &[0], ..Bounds::new("backdated burial", Projection::Snapshot) };
     assert!(refute(Design::BackdatedBurial, bounds, Property::NoBudgetNobodyGranted) <= 16);
 }
 

@@ -112,23 +112,22 @@ impl Model {
     }
 
     /// Applies, settles and wakes. `next` is the life of the row that is to be woken.
-    pub(crate) fn apply(&mut self, life: u16, entities: [u16; 2], next: u16, plan: &Plan) -> Answer {
-        let code = u16::from(plan.row)
-            | u16::from(plan.dropped) << 1
-            | u16::from(plan.wakes) << 3
-            | u16::from(plan.epoch) << 4;
-        let question =
-            [life, entities[0], entities[1], plan.read[0], plan.read[1], next, code];
-        self.ask(Verb::Apply, question, |model| model.apply_itself(life, entities, next, plan))
-    }
-
-    fn apply_itself(
+    pub(crate) fn apply(
         &mut self,
         life: u16,
         entities: [u16; 2],
         next: u16,
         plan: &Plan,
     ) -> Answer {
+        let code = u16::from(plan.row)
+            | u16::from(plan.dropped) << 1
+            | u16::from(plan.wakes) << 3
+            | u16::from(plan.epoch) << 4;
+        let question = [life, entities[0], entities[1], plan.read[0], plan.read[1], next, code];
+        self.ask(Verb::Apply, question, |model| model.apply_itself(life, entities, next, plan))
+    }
+
+    fn apply_itself(&mut self, life: u16, entities: [u16; 2], next: u16, plan: &Plan) -> Answer {
         let (slots, mut ask) = self.changes(plan);
         if self.design == Design::WokenByMessageOnly {
             ask.wake = None;
@@ -209,9 +208,7 @@ impl Model {
                     answer
                 }
                 Err(WaitInSequenceRefusal::Fence(why)) => Answer::said(fence(why)),
-                Err(WaitInSequenceRefusal::PredecessorCame) => {
-                    Answer::said(Said::PredecessorCame)
-                }
+                Err(WaitInSequenceRefusal::PredecessorCame) => Answer::said(Said::PredecessorCame),
                 Err(WaitInSequenceRefusal::TooManyWaiters) => Answer::said(Said::TooManyWaiters),
             }
         })

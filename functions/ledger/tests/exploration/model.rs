@@ -6,6 +6,7 @@ use crate::{
     process::Proc,
     properties::Property,
     search::Move,
+    world::World,
 };
 use ledger::{Entity, EventKey, Lease, Life, Policy, Token};
 use std::collections::BTreeSet;
@@ -93,8 +94,8 @@ pub(crate) struct Model {
     pub(crate) heard: BTreeSet<String>,
     /// The successors under construction.
     pub(crate) moves: Vec<Move>,
-    /// Whether successors are left out of their normal form for now.
-    pub(crate) is_raw: bool,
+    /// The world whose successors are under construction; without one they are left as they are.
+    pub(crate) origin: Option<World>,
     pub(crate) rescued: FastMap<u64, bool>,
 }
 
@@ -115,7 +116,7 @@ impl Model {
             memory: FastMap::default(),
             heard: BTreeSet::new(),
             moves: Vec::new(),
-            is_raw: false,
+            origin: None,
             rescued: FastMap::default(),
         }
     }

@@ -87,14 +87,14 @@ impl Proc {
         }
     }
 
-    /// The fence it believes in.
-    pub(crate) const fn epoch(self) -> Option<u8> {
+    /// The row and the fence of it that it believes in.
+    pub(crate) const fn fence(self) -> Option<(RowIx, u8)> {
         match self {
-            Self::Held { epoch, .. }
-            | Self::Applying { epoch, .. }
-            | Self::Queueing { epoch, .. }
-            | Self::Settling { epoch, .. }
-            | Self::HalfDone { epoch, .. } => Some(epoch),
+            Self::Held { row, epoch, .. }
+            | Self::Applying { row, epoch, .. }
+            | Self::Queueing { row, epoch }
+            | Self::Settling { row, epoch }
+            | Self::HalfDone { row, epoch } => Some((row, epoch)),
             _ => None,
         }
     }

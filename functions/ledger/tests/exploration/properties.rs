@@ -102,7 +102,8 @@ fn judge_budget(verb: Verb, old: Option<&Life>, new: &Life, model: &Model) -> Op
     }
     let old = old?;
     let by_steward = new.redrives != old.redrives;
-    let is_permanent = old.failure.as_ref().is_none_or(|failure| failure.class == FailureClass::Permanent);
+    let is_permanent =
+        old.failure.as_ref().is_none_or(|failure| failure.class == FailureClass::Permanent);
     let cured = new.budget_release != old.budget_release;
     let cures_max = u32::from(model.bounds.deploy);
     let is_granted = old.status == Status::Dead
@@ -156,7 +157,8 @@ pub(crate) fn judge_world(world: &World, model: &mut Model) -> Option<Property> 
         if applied == 1 && glance.status != Status::Settled && !is_half_done {
             return Some(Property::NeverDeadWithItsEffect);
         }
-        if glance.status == Status::Settled && glance.is_applied != (applied == 1) && !is_half_done {
+        if glance.status == Status::Settled && glance.is_applied != (applied == 1) && !is_half_done
+        {
             return Some(Property::SettledWithItsEffect);
         }
         let is_overlooked = model.bounds.projection == Projection::Sequence

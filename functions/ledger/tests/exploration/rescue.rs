@@ -92,6 +92,7 @@ impl Model {
     fn drive(&mut self, mut world: World, mut who: usize, row: RowIx) -> World {
         for _ in 0..STEPS_MAX {
             self.moves.clear();
+            self.origin = Some(world);
             self.actor(&world, who);
             let Some(lucky) = self.moves.iter().find(|next| next.step.row == row) else {
                 return world;

@@ -50,7 +50,14 @@ impl Model {
     }
 
     /// A step that wrote.
-    pub(crate) fn judged(&mut self, world: &World, who: usize, to: Proc, step: Step, answer: Answer) {
+    pub(crate) fn judged(
+        &mut self,
+        world: &World,
+        who: usize,
+        to: Proc,
+        step: Step,
+        answer: Answer,
+    ) {
         self.push(world, Some((who, to)), step, answer.breach);
     }
 
@@ -70,7 +77,9 @@ impl Model {
         if let Some((who, to)) = to {
             next.procs[who] = self.number(to);
         }
-        if !self.is_raw {
+        if let (Some(from), Some((who, _))) = (self.origin, to) {
+            next.normalise_after(self, &from, who);
+        } else if self.origin.is_some() {
             next.normalise(self);
         }
         self.moves.push(Move { step, next, breach });
@@ -96,6 +105,7 @@ impl Model {
 
     fn successors(&mut self, world: &World) -> Vec<Move> {
         self.moves.clear();
+        self.origin = Some(*world);
         for who in 0..self.actors() {
             if self.bounds.coarse && !self.bounds.is_worker(who) {
                 self.whole_turn(world, who);
@@ -110,12 +120,12 @@ impl Model {
     /// Everything an actor may have done by the next time it rests, nobody interfering.
     fn whole_turn(&mut self, world: &World, who: usize) {
         let mut ends = std::mem::take(&mut self.moves);
-        self.is_raw = true;
+        self.origin = None;
         let mut met = vec![world.fingerprint()];
         let mut open = vec![*world];
-        while let Some(world) = open.pop() {
+        while let Some(at) = open.pop() {
             self.moves.clear();
-            self.actor(&world, who);
+            self.actor(&at, who);
             for mut next in std::mem::take(&mut self.moves) {
                 let fingerprint = next.next.fingerprint();
                 if met.contains(&fingerprint) && next.breach.is_none() {
@@ -131,7 +141,7 @@ impl Model {
             }
         }
         self.moves = ends;
-        self.is_raw = false;
+        self.origin = Some(*world);
     }
 
     fn beginning(&mut self) -> World {

@@ -202,8 +202,7 @@ impl Model {
         let question = [life, row.into(), epoch.into(), permanent.into(), 0, 0, 0];
         self.ask(Verb::Bury, question, |model| {
             let found = model.fenced(life, epoch);
-            let class =
-                if permanent { FailureClass::Permanent } else { FailureClass::Transient };
+            let class = if permanent { FailureClass::Permanent } else { FailureClass::Transient };
             let open = model.grave(row, found.as_ref(), class);
             let ask = Bury { epoch: epoch.into(), failure: failure(class, BURIED), open };
             match verbs::bury(found.as_ref(), &ask, &model.policy) {
@@ -261,8 +260,7 @@ impl Model {
     pub(crate) fn resolve(&mut self, life: u16) -> Answer {
         self.ask(Verb::Resolve, [life, 0, 0, 0, 0, 0, 0], |model| {
             let found = model.lives.get(life).cloned();
-            let ask =
-                Resolve { by: "ada".to_owned(), note: String::new(), settled_at: RESOLVED };
+            let ask = Resolve { by: "ada".to_owned(), note: String::new(), settled_at: RESOLVED };
             match verbs::resolve(found.as_ref(), &ask, &model.policy) {
                 Ok(life) => model.wrote(Verb::Resolve, found.as_ref(), &life),
                 Err(why) => Answer::said(match why {

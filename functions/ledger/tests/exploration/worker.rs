@@ -141,13 +141,7 @@ impl Model {
     }
 
     /// Forced bury, by a refused worker or the steward.
-    pub(crate) fn burying_by_force(
-        &mut self,
-        world: &World,
-        who: usize,
-        row: RowIx,
-        after: Proc,
-    ) {
+    pub(crate) fn burying_by_force(&mut self, world: &World, who: usize, row: RowIx, after: Proc) {
         let late = self.forced_bury(world.life(row), row, true);
         let early = self.forced_bury(world.life(row), row, false);
         for (answer, how) in [(late, "late clock"), (early, "early clock")] {
@@ -164,7 +158,14 @@ impl Model {
     }
 
     /// The row is dead: what was on its way is older than the burial.
-    fn buried(&mut self, mut world: World, who: usize, [to, stay]: [Proc; 2], step: Step, answer: Answer) {
+    fn buried(
+        &mut self,
+        mut world: World,
+        who: usize,
+        [to, stay]: [Proc; 2],
+        step: Step,
+        answer: Answer,
+    ) {
         let row = step.row;
         world.stale(row, self);
         if self.design == Design::BackdatedBurial
@@ -201,7 +202,14 @@ impl Model {
         }
     }
 
-    fn given_back(&mut self, world: &World, who: usize, row: RowIx, answer: Answer, what: &'static str) {
+    fn given_back(
+        &mut self,
+        world: &World,
+        who: usize,
+        row: RowIx,
+        answer: Answer,
+        what: &'static str,
+    ) {
         let step = |how| Step::new(who, row, what, how);
         match answer.said {
             Said::Done => {
@@ -238,9 +246,8 @@ impl Model {
                         self.step(world, who, settle, step("its place is taken"));
                     }
                     Turn::Early => {
-                        let has_waited = self
-                            .glance_at(world.life(row))
-                            .is_some_and(|glance| glance.has_waited);
+                        let has_waited =
+                            self.glance_at(world.life(row)).is_some_and(|glance| glance.has_waited);
                         if has_waited {
                             let late = step("its time is up: without its predecessor");
                             self.step(world, who, apply([x, 0]), late);
@@ -348,8 +355,7 @@ impl Model {
                 self.step(world, who, held, step("refused: its predecessor came"));
             }
             Said::TooManyWaiters => {
-                let apply =
-                    Proc::Applying { row, epoch, dropped: 0, wakes: true, read: [x, 0] };
+                let apply = Proc::Applying { row, epoch, dropped: 0, wakes: true, read: [x, 0] };
                 self.step(world, who, apply, step("refused: too many wait; falls back"));
             }
             _ => self.step(world, who, Proc::Idle, step("refused by the fence")),
@@ -385,7 +391,8 @@ impl Model {
         self.step(&deleted, who, Proc::Idle, Step::new(who, row, "delete the message", ""));
         if self.bounds.projection == Projection::Sequence && row == 0 {
             let next = Proc::Leasing { row: 1, fresh: false };
-            let step = Step::new(who, row, "delete the message", "and goes on with the next number");
+            let step =
+                Step::new(who, row, "delete the message", "and goes on with the next number");
             self.step(&deleted, who, next, step);
         }
     }

@@ -43,6 +43,15 @@ pub(crate) struct World {
     pub(crate) deployed: bool,
 }
 
+/// What a step may have brought out of its normal form.
+#[derive(Clone, Copy)]
+struct Touched {
+    tokens: bool,
+    epochs: bool,
+    revisions: bool,
+    order: bool,
+}
+
 impl World {
     pub(crate) const fn fingerprint(&self) -> u64 {
         let [r0, r1] = self.rows;
@@ -78,17 +87,46 @@ impl World {
 
     /// Puts the world into its normal form.
     pub(crate) fn normalise(&mut self, model: &mut Model) {
-        let procs = self.procs.map(|number| model.proc(number));
-        for row in 0..2 {
-            if self.life(row) != 0 {
-                self.forget_tokens(row, &procs, model);
-                self.renumber_epochs(row, &procs, model);
+        self.renumber(model, Touched { tokens: true, epochs: true, revisions: true, order: true });
+    }
+
+    /// The same, where `from` is the world in normal form before one step of one actor.
+    pub(crate) fn normalise_after(&mut self, model: &mut Model, from: &World, who: usize) {
+        let rows = self.rows != from.rows;
+        let (before, after) = (model.proc(from.procs[who]), model.proc(self.procs[who]));
+        let is_call = matches!(before, Proc::Leasing { .. } | Proc::Claiming { .. });
+        let was_reading = matches!(before, Proc::Applying { .. });
+        let touched = Touched {
+            tokens: rows || is_call,
+            epochs: rows || before.fence() != after.fence(),
+            revisions: self.entities != from.entities || was_reading,
+            order: model.bounds.is_worker(who),
+        };
+        self.renumber(model, touched);
+    }
+
+    fn renumber(&mut self, model: &mut Model, touched: Touched) {
+        if touched.tokens || touched.epochs {
+            let mut procs = [Proc::Absent; PROCS];
+            for (proc, number) in procs.iter_mut().zip(self.procs) {
+                *proc = model.proc(number);
+            }
+            for row in 0..2 {
+                if self.life(row) == 0 {
+                    continue;
+                }
+                if touched.tokens {
+                    self.forget_tokens(row, &procs, model);
+                }
+                if touched.epochs {
+                    self.renumber_epochs(row, &procs, model);
+                }
             }
         }
-        if model.bounds.stands_on_revisions() {
+        if touched.revisions && model.bounds.stands_on_revisions() {
             self.renumber_revisions(model);
         }
-        if model.bounds.symmetric {
+        if touched.order && model.bounds.symmetric {
             self.order_workers(model);
         }
     }
@@ -121,7 +159,7 @@ impl World {
         }
         let mut used = 1_u64 << current;
         for proc in procs {
-            if let (Some(r), Some(epoch)) = (proc.row(), proc.epoch())
+            if let Some((r, epoch)) = proc.fence()
                 && r == row
             {
                 used |= 1 << epoch;
@@ -134,7 +172,7 @@ impl World {
         let rank = |epoch: u8| ((used & ((2_u64 << epoch) - 1)) >> 1).count_ones() as u8;
         self.rows[usize::from(row)] = model.with_epoch(self.life(row), rank(current));
         for (number, proc) in self.procs.iter_mut().zip(procs) {
-            if let (Some(r), Some(epoch)) = (proc.row(), proc.epoch())
+            if let Some((r, epoch)) = proc.fence()
                 && r == row
                 && rank(epoch) != epoch
             {
@@ -157,8 +195,7 @@ impl World {
             if (used >> 1) & ((used >> 1) + 1) == 0 {
                 continue;
             }
-            let rank =
-                |revision: u8| ((used & ((2_u64 << revision) - 1)) >> 1).count_ones() as u8;
+            let rank = |revision: u8| ((used & ((2_u64 << revision) - 1)) >> 1).count_ones() as u8;
             self.entities[slot] = model.with_revision(self.entities[slot], rank(current));
             for (number, proc) in self.procs.iter_mut().zip(procs) {
                 if let Proc::Applying { row, epoch, dropped, wakes, mut read } = proc {

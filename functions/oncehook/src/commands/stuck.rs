@@ -121,7 +121,8 @@ fn why(life: &Life, now: Millis) -> String {
     if life.sweeps > 0 {
         let times = count(life.sweeps as usize, "time", "times");
         let last = life.failure.as_ref().map(|failure| format!("; last error: {}", failure.error));
-        return format!("sent again {times} and still not settled{}", last.unwrap_or_default());
+        let what = if life.epoch == 0 { "no consumer ever took it" } else { "it is not settled" };
+        return format!("sent again {times}, and {what}{}", last.unwrap_or_default());
     }
     match life.status {
         Status::Claimed => {
@@ -144,8 +145,9 @@ fn next(life: &Life, due: Millis, now: Millis) -> String {
     if now.since(due) > STEWARD_MS {
         return "the steward passed it over: is its schedule on, or is the queue's backlog above the limit?".to_owned();
     }
-    if life.sweeps > 1 {
-        return "messages arrive nowhere: is the consumer's event source mapping enabled? see its log".to_owned();
+    if life.sweeps > 0 && life.epoch == 0 {
+        return "messages reach no consumer: is its event source mapping enabled? see its log"
+            .to_owned();
     }
     if due <= now {
         return "the steward sends it again at its next run, within a minute".to_owned();

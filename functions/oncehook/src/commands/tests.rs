@@ -317,6 +317,14 @@ async fn nothing_is_stuck_until_it_is_overdue_and_then_the_cause_is_named() {
     stack.twin.advance(600_000);
     let (text, _) = read(&look_for_stuck(&stack).await);
     assert!(text.contains("the steward passed it over"), "{text}");
+    let mut row = stack.twin.rows().remove(0);
+    row.life.sweeps = 3;
+    row.life.open =
+        row.life.open.map(|open| ledger::Open { due_at: stack.twin.now().plus(9), ..open });
+    stack.twin.plant(row);
+    let (text, _) = read(&look_for_stuck(&stack).await);
+    assert!(text.contains("sent again 3 times, and no consumer ever took it"), "{text}");
+    assert!(text.contains("event source mapping"), "{text}");
 }
 
 async fn judged(sample: &Sample, source: &str, now: ledger::Millis) -> (String, Value) {

@@ -23,6 +23,9 @@ use verifier::{Key, Rejection, Request, Verified};
 pub(crate) struct Verdict {
     source: String,
     authentic: bool,
+    /// What the receiver answers a refused request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<u16>,
     now: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     kid: Option<String>,
@@ -164,6 +167,8 @@ fn refused(
     now: Millis,
 ) -> Verdict {
     Verdict {
+        // What is wrong on this side is no refusal: the provider is asked to try again.
+        answer: Some(if rejection.is_ours() { 503 } else { 401 }),
         cause: Some(rejection.cause()),
         why: Some(rejection.to_string()),
         next: Some(suspect.unwrap_or_else(|| advice(rejection, source))),
@@ -175,6 +180,7 @@ fn verdict(source: &Source, now: Millis) -> Verdict {
     Verdict {
         source: source.name.to_string(),
         authentic: false,
+        answer: None,
         now: rfc3339(now),
         kid: None,
         signed_at: None,
@@ -285,7 +291,14 @@ impl Report for Verdict {
                 facts.push(Fact::new("signed", when(at, self.now_ms)));
             }
         } else {
-            page.toned(Tone::Bad, format!("refused: source {} would answer 401", self.source));
+            page.toned(
+                Tone::Bad,
+                format!(
+                    "refused: source {} would answer {}",
+                    self.source,
+                    self.answer.unwrap_or(401)
+                ),
+            );
             facts.push(
                 Fact::new("why", self.why.as_deref().map(shown).unwrap_or_default())
                     .in_tone(Tone::Bad),

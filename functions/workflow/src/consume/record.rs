@@ -213,6 +213,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
         };
         match outcome {
             Ok(outcome) => {
+                self.release_body(row).await;
                 let waited = self.ports().now().since(row.evidence.received_at);
                 let waited = u32::try_from(waited).unwrap_or(u32::MAX);
                 let line = Line::new(Level::Info, format!("settled: {outcome}"))
@@ -231,6 +232,19 @@ impl<P: ConsumerPorts> Work<'_, P> {
             Err(Trip::Failed { error, class, retry_after_ms }) => {
                 self.give_up(row, error, class, retry_after_ms).await
             }
+        }
+    }
+
+    /// A row that was buried took its chunks' time to live away. Settled, they may go in time; should
+    /// this fail they stay, which costs storage and nothing else.
+    async fn release_body(&self, row: &Row) {
+        if row.life.redriven_at.is_none() {
+            return;
+        }
+        let policy = &self.consumer.policy;
+        let now = self.ports().now();
+        if let Err(error) = body::release(self.ports(), row, policy, now).await {
+            self.emit(Line::new(Level::Warn, format!("body not released: {error}")));
         }
     }
 

@@ -4,7 +4,7 @@ use super::{record::Work, trip::Trip};
 use crate::{
     body,
     ports::{ConsumerPorts, Refused},
-    projection::{Declarative, EventView, Plan, Projection},
+    projection::{EventView, Plan},
 };
 use ledger::{
     Change, Effect, EffectOutcome, FailureClass, Outcome, Row,
@@ -28,7 +28,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
             event_id: row.evidence.key.event_id(),
             body: &bytes,
         };
-        let mut plans = Declarative.project(&event)?;
+        let mut plans = self.consumer.projection.project(&event)?;
         let mut dropped: Vec<Effect> = Vec::new();
         // One time for every write of this attempt: a retried transaction is the same transaction.
         let settled_at = self.ports().now();

@@ -29,7 +29,8 @@ impl From<PortError> for Trip {
 
 impl From<ProjectionError> for Trip {
     fn from(error: ProjectionError) -> Self {
-        Self::Failed { class: error.class(), retry_after_ms: None, error: error.to_string() }
+        let retry_after_ms = error.retry_after_ms();
+        Self::Failed { class: error.class(), retry_after_ms, error: error.to_string() }
     }
 }
 

@@ -111,6 +111,9 @@ pub enum ProjectionError {
         reason: String,
         /// Whether trying again can help.
         class: FailureClass,
+        /// How long to wait, where the other side said so; read for
+        /// [`FailureClass::RateLimited`] only. [`ledger::retry_after_ms`] reads the header.
+        retry_after_ms: Option<u64>,
     },
 }
 
@@ -130,6 +133,23 @@ impl ProjectionError {
             | Self::Sum { .. }
             | Self::SameEntity { .. } => FailureClass::Permanent,
             Self::Custom { class, .. } => *class,
+        }
+    }
+
+    /// How long the other side asked to wait.
+    #[must_use]
+    pub const fn retry_after_ms(&self) -> Option<u64> {
+        match self {
+            Self::Custom { retry_after_ms, .. } => *retry_after_ms,
+            Self::Body(_)
+            | Self::NotJson { .. }
+            | Self::Id { .. }
+            | Self::Version { .. }
+            | Self::Value { .. }
+            | Self::StateTooLarge { .. }
+            | Self::Amount { .. }
+            | Self::Sum { .. }
+            | Self::SameEntity { .. } => None,
         }
     }
 }

@@ -146,7 +146,11 @@ fn a_projection_of_a_teams_own_chooses_its_class() {
     impl Projection for Patient {
         fn project(&self, _: &EventView<'_>) -> Result<Vec<Plan>, ProjectionError> {
             let reason = "the price list is not loaded yet".to_owned();
-            Err(ProjectionError::Custom { reason, class: FailureClass::Transient })
+            Err(ProjectionError::Custom {
+                reason,
+                class: FailureClass::Transient,
+                retry_after_ms: None,
+            })
         }
     }
     let source = adding();

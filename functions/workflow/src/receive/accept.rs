@@ -205,12 +205,17 @@ impl<P: ReceiverPorts> Receiver<P> {
 fn arrival<'a>(source: &Source, event: &'a verifier::Event<'_>) -> Arrival<'a> {
     let wrong_mode =
         matches!((source.live, event.live), (Some(wanted), Some(found)) if wanted != found);
+    let birth = match &event.unusable {
+        Some(reason) => Birth::Dead { error: reason.to_string() },
+        None if wrong_mode => Birth::Ignored,
+        None => Birth::Claimed,
+    };
     Arrival {
         id: event.id.clone(),
         event_type: event.event_type.clone(),
         identity: event.identity,
         bytes: &event.body,
-        birth: if wrong_mode { Birth::Ignored } else { Birth::Claimed },
+        birth,
     }
 }
 

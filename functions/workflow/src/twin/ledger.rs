@@ -276,6 +276,15 @@ impl Ledger for Twin {
         lost(fault, "keep_chunk")
     }
 
+    async fn expire_chunk(&self, pk: &str, expires_at: Seconds) -> Result<(), PortError> {
+        let mut world = self.world();
+        let fault = world.call("expire_chunk")?;
+        if let Some((_, chunk_expires_at)) = world.chunks.get_mut(pk) {
+            *chunk_expires_at = Some(expires_at);
+        }
+        lost(fault, "expire_chunk")
+    }
+
     async fn notes(&self) -> Result<StewardNotes, PortError> {
         let mut world = self.world();
         world.call("notes")?;

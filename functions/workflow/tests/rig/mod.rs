@@ -11,7 +11,9 @@ use ledger::{Millis, Policy, Row};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use verifier::{Answer, Headers, Request};
-use workflow::{Consumer, Keyring, Receiver, Steward, receive::Delivery, twin::Twin};
+use workflow::{
+    Consumer, Keyring, Receiver, Steward, projection::Declarative, receive::Delivery, twin::Twin,
+};
 
 /// Two sources: versioned subscriptions with tombstones, and counted payments.
 const SOURCES: &str = r#"
@@ -88,6 +90,7 @@ impl Rig {
                 config,
                 policy: policy.clone(),
                 release: release.to_owned(),
+                projection: Box::new(Declarative),
             },
             steward: Steward { ports: Arc::clone(&twin), policy, release: release.to_owned() },
             twin,
