@@ -162,29 +162,37 @@ pub(crate) async fn apply_on_the_revision_read(stores: &Stores) {
     check(stores, all).await;
 }
 
-pub(crate) async fn apply_to_several_entities_and_wake(stores: &Stores) {
-    // What may be written, what is superseded, what has moved.
-    let outcome = |n: u8| match n {
-        0 => (None, newer(stores, Tie::Rank, false)),
-        1 => (Some(entity(Some(60), 0, "evt_a", 1, false)), newer(stores, Tie::Rank, false)),
-        _ => (Some(entity(None, 0, "evt_a", 2, false)), on_revision(stores, Some(1), None, false)),
-    };
+/// What may be written, what is superseded, what has moved.
+fn outcomes(stores: &Stores) -> [(Option<Entity>, Change); 3] {
+    [
+        (None, newer(stores, Tie::Rank, false)),
+        (Some(entity(Some(60), 0, "evt_a", 1, false)), newer(stores, Tie::Rank, false)),
+        (Some(entity(None, 0, "evt_a", 2, false)), on_revision(stores, Some(1), None, false)),
+    ]
+}
+
+pub(crate) async fn apply_to_several_entities(stores: &Stores) {
     let mut all = Vec::new();
     for first in 0..3 {
-        for second in 0..3 {
-            let (entities, changes) = [outcome(first), outcome(second)].into_iter().unzip();
+        for second in outcomes(stores) {
+            // Anew for every transaction: each has entities of its own.
+            let first = outcomes(stores)[first].clone();
+            let (entities, changes) = [first, second].into_iter().unzip();
             all.push(on_held(stores, entities, changes));
         }
     }
-    let waits: Vec<Option<(Status, u32)>> =
-        statuses().iter().map(|status| Some((*status, FORMATS[0]))).collect();
+    check(stores, all).await;
+}
+
+/// On the stores alone: no use case wakes anybody yet, and the twin refuses every wake.
+pub(crate) async fn apply_that_wakes_a_waiter(stores: &Stores) {
+    let waits: Vec<Option<(Status, u32)>> = statuses().iter().map(|status| Some((*status, FORMATS[0]))).collect();
+    let mut all = Vec::new();
     for next in [waits, vec![Some((Status::Waiting, FORMATS[1])), None]].concat() {
-        for first in 0..3 {
-            let (found, mut asked) = outcome(first);
+        for (found, mut asked) in outcomes(stores) {
             let key = stores.key();
             let member = |n: u32| format!("{n}#{key}");
-            let found =
-                found.map(|found| Entity { waiting: (4..7).map(member).collect(), ..found });
+            let found = found.map(|found| Entity { waiting: (4..7).map(member).collect(), ..found });
             asked.leaves = (4..6).map(member).collect();
             let mut one = on_held(stores, vec![found], vec![asked]);
             one.ask.wake = Some(Wake { key: key.clone() });
@@ -195,15 +203,19 @@ pub(crate) async fn apply_to_several_entities_and_wake(stores: &Stores) {
             all.push(one);
         }
     }
-    check(stores, all).await;
+    check_on_stores(stores, &all).await;
 }
 
 async fn check(stores: &Stores, all: Vec<Transaction>) {
     let accepted = all.iter().filter(|one| pure(stores, one).is_ok()).count();
     assert!(accepted > 0 && accepted < all.len(), "{accepted} of {} are accepted", all.len());
     on::<InMemory>(stores, &stores.twin, &all).await;
+    check_on_stores(stores, &all).await;
+}
+
+async fn check_on_stores(stores: &Stores, all: &[Transaction]) {
     for emulator in &stores.emulators {
-        on::<OnDynamoDb>(stores, emulator, &all).await;
+        on::<OnDynamoDb>(stores, emulator, all).await;
     }
     stores.count(all.len());
 }

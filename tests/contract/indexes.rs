@@ -15,7 +15,7 @@ fn planted(source: &SourceName) -> Vec<Row> {
     let keys = (0..)
         .map(|n| EventKey::new(source, &format!("i{n}")).unwrap())
         .filter(|key| key.shard() == 3);
-    for (key, n) in keys.zip(0..40_u64) {
+    for (key, n) in keys.zip(0..120_u64) {
         let due_at = NOW.plus(n / 2 * 1_000);
         let (status, open) = match n % 4 {
             0 | 1 => (Status::Claimed, Some(open(Bucket::Pending(3), due_at))),

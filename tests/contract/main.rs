@@ -34,6 +34,8 @@ macro_rules! cases {
 
 fn main() -> ExitCode {
     let cases = cases![
+        indexes::both_indexes_list_alike,
+        indexes::chunks_and_notes_come_back_as_written,
         verbs::claim,
         verbs::lease,
         verbs::settle,
@@ -47,9 +49,8 @@ fn main() -> ExitCode {
         apply::apply_under_the_fence,
         apply::apply_behind_the_version_guard,
         apply::apply_on_the_revision_read,
-        apply::apply_to_several_entities_and_wake,
-        indexes::both_indexes_list_alike,
-        indexes::chunks_and_notes_come_back_as_written,
+        apply::apply_to_several_entities,
+        apply::apply_that_wakes_a_waiter,
     ];
     run_cases(cases, Stores::start, Stores::end)
 }

@@ -4,6 +4,7 @@ use aws::item::encode_row;
 use ledger::{Message, Row};
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeMap,
     future::Future,
     path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
@@ -142,6 +143,20 @@ impl Suite {
         let lines = self.operator(&json!({"do": "logs", "group": group}));
         let lines = lines.as_array().unwrap().iter();
         lines.map(|line| line.as_str().unwrap().to_owned()).collect()
+    }
+
+    /// What a function complained of, and how often: for the report of a case that failed.
+    pub(crate) fn complaints(&self, function: &str) -> BTreeMap<String, usize> {
+        let mut complaints = BTreeMap::new();
+        for line in self.logs(function) {
+            let line: Value = serde_json::from_str(&line).unwrap_or_default();
+            let level = line.get("level").and_then(Value::as_str);
+            let message = line.get("message").or_else(|| line.pointer("/fields/message"));
+            if let (Some("WARN" | "ERROR"), Some(message)) = (level, message.and_then(Value::as_str)) {
+                *complaints.entry(message.to_owned()).or_default() += 1;
+            }
+        }
+        complaints
     }
 
     /// Puts a row in place as it is.

@@ -4,14 +4,13 @@
 //! make unnecessary, but for fairness between sources.
 
 use crate::{Aws, Resource, trouble::Failed};
-use aws_sdk_sqs::types::{
-    QueueAttributeName, SendMessageBatchRequestEntry, SendMessageBatchResultEntry,
-};
+use aws_sdk_sqs::types::QueueAttributeName;
+use futures::{StreamExt, stream};
 use ledger::Message;
 use workflow::ports::{DeadLetter, Inbox, Outbox, PortError, Queues, Trouble};
 
-/// Messages that one batch call carries.
-const BATCH_MAX: usize = 10;
+/// Messages that are sent at the same time.
+const SENDS_AT_ONCE: usize = 10;
 /// Longest name of a message group.
 const GROUP_CHARS_MAX: usize = 128;
 /// The longest visibility timeout that always fits into a message's twelve hours.
@@ -30,58 +29,24 @@ impl Outbox for Aws {
         Ok(())
     }
 
+    /// One call a message, several at a time. Batch calls would be a tenth of the cost of what is
+    /// nothing, and answer 200 to batches of which they took no message.
     async fn send_all(&self, messages: &[(Message, String)]) -> Vec<usize> {
-        let Ok(url) = self.resource("send", Resource::Queue) else {
-            return (0..messages.len()).collect();
-        };
-        let mut failed = Vec::new();
-        for (number, batch) in messages.chunks(BATCH_MAX).enumerate() {
-            let first = number * BATCH_MAX;
-            match self.send_batch(url, batch).await {
-                Ok(refused) => failed.extend(refused.into_iter().map(|index| first + index)),
-                Err(error) => {
-                    tracing::warn!("{} messages not sent: {}", batch.len(), error.said);
-                    failed.extend(first..first + batch.len());
-                }
-            }
-        }
-        failed
+        let sends: Vec<_> = messages
+            .iter()
+            .enumerate()
+            .map(|(index, (message, source))| async move {
+                let error = self.send(message, source).await.err()?;
+                tracing::warn!("message not sent: {error}");
+                Some(index)
+            })
+            .collect();
+        let failed = stream::iter(sends).buffer_unordered(SENDS_AT_ONCE);
+        failed.filter_map(std::future::ready).collect().await
     }
 }
 
 impl Aws {
-    /// Sends at most ten messages; the places of those that the queue did not take. The call
-    /// itself answers 200 even if it took none.
-    async fn send_batch(
-        &self,
-        url: &str,
-        batch: &[(Message, String)],
-    ) -> Result<Vec<usize>, Failed> {
-        let entries: Result<Vec<_>, _> = batch
-            .iter()
-            .enumerate()
-            .map(|(index, (message, source))| {
-                SendMessageBatchRequestEntry::builder()
-                    .id(index.to_string())
-                    .message_body(message.to_json())
-                    .message_group_id(group(source))
-                    .build()
-            })
-            .collect();
-        let entries = entries.map_err(|error| Failed::new(Trouble::Invalid, error.to_string()))?;
-        let call = self.clients.sqs.send_message_batch().queue_url(url);
-        let answer = call.set_entries(Some(entries)).send().await;
-        let answer = answer.map_err(|error| Failed::from_sdk(&error))?;
-        for refused in answer.failed() {
-            tracing::warn!("message not sent: {}", refused.code());
-        }
-        // What is neither taken nor refused was not sent either.
-        let taken: Vec<&str> =
-            answer.successful().iter().map(SendMessageBatchResultEntry::id).collect();
-        let is_refused = |index: &usize| !taken.contains(&index.to_string().as_str());
-        Ok((0..batch.len()).filter(is_refused).collect())
-    }
-
     /// Whether somebody is moving the dead-letter queue's messages just now. Not knowing counts as
     /// no: at worst a message stays hidden from the move for a few seconds.
     async fn is_being_redriven(&self, url: &str) -> bool {

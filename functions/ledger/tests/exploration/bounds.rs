@@ -128,9 +128,4 @@ impl Bounds {
     pub(crate) fn person(&self) -> usize {
         self.deliveries.len() + self.workers + self.stewards
     }
-
-    /// Everything counted, for the head of a report.
-    pub(crate) fn events(&self) -> usize {
-        self.deliveries.iter().map(|event| usize::from(*event) + 1).max().unwrap_or(0)
-    }
 }

@@ -223,4 +223,14 @@ impl Model {
     pub(crate) fn distinct(&self) -> (usize, usize) {
         (self.lives.len(), self.entities.len())
     }
+
+    /// Every status met, with its outcome or bucket: `dead, Parked`.
+    pub(crate) fn shapes(&self) -> BTreeSet<String> {
+        let shape = |glance: &Glance| match (glance.outcome, glance.bucket) {
+            (Some(outcome), _) => format!("{}, {outcome}", glance.status),
+            (None, Some(bucket)) => format!("{}, {bucket:?}", glance.status),
+            (None, None) => glance.status.to_string(),
+        };
+        self.glances.iter().map(shape).collect()
+    }
 }

@@ -1,7 +1,7 @@
 //! Interning: every distinct life, entity and process gets a small number, so that a world is a
 //! handful of numbers, and every verb is called once per distinct question.
 
-use ledger::{Bucket, Entity, Life, Status};
+use ledger::{Bucket, Entity, Life, Outcome, Status};
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hash, Hasher},
@@ -25,6 +25,21 @@ impl Hasher for Mix {
             self.0 = mix(self.0, u64::from(*byte));
         }
     }
+    fn write_u8(&mut self, number: u8) {
+        self.0 = mix(self.0, u64::from(number));
+    }
+    fn write_u16(&mut self, number: u16) {
+        self.0 = mix(self.0, u64::from(number));
+    }
+    fn write_u32(&mut self, number: u32) {
+        self.0 = mix(self.0, u64::from(number));
+    }
+    fn write_usize(&mut self, number: usize) {
+        self.0 = mix(self.0, number as u64);
+    }
+    fn write_isize(&mut self, number: isize) {
+        self.0 = mix(self.0, number as u64);
+    }
     fn write_u64(&mut self, number: u64) {
         self.0 = mix(self.0, number);
     }
@@ -38,12 +53,12 @@ pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
 /// Things by number; number 0 is *nothing*.
 pub(crate) struct Pool<T> {
     all: Vec<T>,
-    numbers: HashMap<T, u16>,
+    numbers: FastMap<T, u16>,
 }
 
 impl<T: Clone + Eq + Hash> Pool<T> {
     pub(crate) fn new() -> Self {
-        Self { all: Vec::new(), numbers: HashMap::new() }
+        Self { all: Vec::new(), numbers: FastMap::default() }
     }
 
     pub(crate) fn number(&mut self, thing: &T) -> u16 {
@@ -76,7 +91,7 @@ pub(crate) struct Glance {
     pub(crate) nonce: u8,
     pub(crate) is_spent: bool,
     pub(crate) has_waited: bool,
-    pub(crate) is_applied: bool,
+    pub(crate) outcome: Option<Outcome>,
     pub(crate) bucket: Option<Kind>,
     pub(crate) due: u32,
 }
@@ -99,7 +114,7 @@ impl Glance {
             nonce: small(life.claim_nonce.0),
             is_spent: life.attempts >= attempts_max,
             has_waited: life.waiting_since.is_some(),
-            is_applied: life.outcome == Some(ledger::Outcome::Applied),
+            outcome: life.outcome,
             bucket: life.open.map(|open| match open.bucket {
                 Bucket::Pending(_) => Kind::Pending,
                 Bucket::Dead(_) => Kind::Dead,

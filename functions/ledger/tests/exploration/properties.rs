@@ -7,7 +7,7 @@ use crate::{
     times::TIMED_OUT,
     world::World,
 };
-use ledger::{Bucket, Entity, FailureClass, Life, ROW_FORMAT, Status};
+use ledger::{Bucket, Entity, FailureClass, Life, Outcome, ROW_FORMAT, Status};
 use std::fmt;
 
 /// The `always` properties.
@@ -157,8 +157,8 @@ pub(crate) fn judge_world(world: &World, model: &mut Model) -> Option<Property> 
         if applied == 1 && glance.status != Status::Settled && !is_half_done {
             return Some(Property::NeverDeadWithItsEffect);
         }
-        if glance.status == Status::Settled && glance.is_applied != (applied == 1) && !is_half_done
-        {
+        let is_applied = glance.outcome == Some(Outcome::Applied);
+        if glance.status == Status::Settled && is_applied != (applied == 1) && !is_half_done {
             return Some(Property::SettledWithItsEffect);
         }
         let is_overlooked = model.bounds.projection == Projection::Sequence

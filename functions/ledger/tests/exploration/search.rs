@@ -223,6 +223,7 @@ pub(crate) struct Report {
     pub(crate) distinct: (usize, usize),
     pub(crate) rescues: usize,
     pub(crate) heard: BTreeSet<String>,
+    pub(crate) shapes: BTreeSet<String>,
     pub(crate) counterexample: Option<Counterexample>,
 }
 
@@ -295,6 +296,7 @@ pub(crate) fn explore(bounds: Bounds, design: Design) -> Report {
         seconds: began.elapsed().as_secs_f64(),
         distinct: search.model.distinct(),
         rescues: search.model.rescued.len(),
+        shapes: search.model.shapes(),
         heard: search.model.heard,
         counterexample,
     }

@@ -182,26 +182,27 @@ impl World {
     }
 
     fn renumber_revisions(&mut self, model: &mut Model) {
+        let workers = model.bounds.worker(1)..model.bounds.worker(1) + model.bounds.workers;
         for slot in 0..ROWS {
             let current = model.revision(self.entities[slot]);
-            let mut used = 1_u64 << current;
-            let procs = self.procs.map(|number| model.proc(number));
-            for proc in procs {
-                if let Proc::Applying { read, .. } = proc {
+            let mut used = 1 | 1_u64 << current;
+            for who in workers.clone() {
+                if let Proc::Applying { read, .. } = model.proc(self.procs[who]) {
                     used |= 1 << model.revision(read[slot]);
                 }
             }
-            used |= 1;
             if (used >> 1) & ((used >> 1) + 1) == 0 {
                 continue;
             }
             let rank = |revision: u8| ((used & ((2_u64 << revision) - 1)) >> 1).count_ones() as u8;
             self.entities[slot] = model.with_revision(self.entities[slot], rank(current));
-            for (number, proc) in self.procs.iter_mut().zip(procs) {
+            for who in workers.clone() {
+                let proc = model.proc(self.procs[who]);
                 if let Proc::Applying { row, epoch, dropped, wakes, mut read } = proc {
                     let renumbered = rank(model.revision(read[slot]));
                     read[slot] = model.with_revision(read[slot], renumbered);
-                    *number = model.number(Proc::Applying { row, epoch, dropped, wakes, read });
+                    self.procs[who] =
+                        model.number(Proc::Applying { row, epoch, dropped, wakes, read });
                 }
             }
         }

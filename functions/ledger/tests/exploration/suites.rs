@@ -1,0 +1,207 @@
+//! What is explored by default, what on request, and what must be met on the way.
+//!
+//! Where two events meet, deliveries, steward and person take whole turns and only the workers
+//! interleave step by step: the rows of two events touch in the workers' transactions and nowhere
+//! else. Where one event is alone, everybody interleaves.
+
+use crate::bounds::{Bounds, Projection};
+
+/// Every space here is explored to its end.
+pub(crate) fn standard() -> Vec<Bounds> {
+    let one = |name| Bounds { deliveries: &[0], ..Bounds::new(name, Projection::Snapshot) };
+    let twice = |name| Bounds { deliveries: &[0, 0], ..one(name) };
+    let apart = |name| Bounds { deliveries: &[0, 1], ..one(name) };
+    let two = |name, projection| Bounds {
+        coarse: true,
+        transient: true,
+        throttle: true,
+        ..Bounds::new(name, projection)
+    };
+    vec![
+        Bounds { permanent: true, ..two("two events, sequence", Projection::Sequence) },
+        Bounds {
+            redrives_max: 1,
+            throttle: false,
+            ..two("two events, redrives", Projection::Sequence)
+        },
+        Bounds { redrives_max: 1, permanent: true, ..two("two events, deaths", Projection::Delta) },
+        two("two events, snapshot", Projection::Snapshot),
+        two("two events, delta", Projection::Delta),
+        two("two events, both", Projection::Both),
+        Bounds {
+            deploy: true,
+            workers: 1,
+            stewards: 2,
+            redrives_max: 1,
+            transient: true,
+            due_detail: true,
+            ..one("one event, two stewards")
+        },
+        Bounds {
+            transient: true,
+            throttle: true,
+            due_detail: true,
+            ..twice("one event, twice delivered")
+        },
+        Bounds {
+            coarse: true,
+            operator: true,
+            deploy: true,
+            redrives_max: 1,
+            transient: true,
+            permanent: true,
+            throttle: true,
+            ..twice("one event, every death")
+        },
+        Bounds { coarse: true, workers: 3, transient: true, ..twice("one event, three workers") },
+        Bounds { transient: true, throttle: true, oddities: true, ..twice("one event, odd rows") },
+        Bounds {
+            operator: true,
+            permanent: true,
+            oddities: true,
+            redrives_max: 1,
+            workers: 1,
+            ..one("one event, odd deaths")
+        },
+        Bounds {
+            coarse: true,
+            oddities: true,
+            projection: Projection::Sequence,
+            ..apart("odd rows in sequence")
+        },
+        Bounds {
+            coarse: true,
+            waiters_max: 0,
+            projection: Projection::Sequence,
+            ..apart("a full set of waiters")
+        },
+    ]
+}
+
+/// Everything at once, nearest behaviours first, up to a number of states each.
+pub(crate) fn large() -> Vec<Bounds> {
+    let everything = |name, projection, states_max| Bounds {
+        operator: true,
+        deploy: true,
+        redrives_max: 1,
+        transient: true,
+        permanent: true,
+        throttle: true,
+        states_max,
+        ..Bounds::new(name, projection)
+    };
+    let turns = |name, projection, states_max| Bounds {
+        coarse: true,
+        ..everything(name, projection, states_max)
+    };
+    let mut all = vec![
+        everything("all at once, snapshot", Projection::Snapshot, 2_500_000),
+        everything("all at once, sequence", Projection::Sequence, 2_500_000),
+        everything("all at once, delta", Projection::Delta, 2_000_000),
+        turns("whole turns, sequence", Projection::Sequence, 2_500_000),
+        turns("whole turns, snapshot", Projection::Snapshot, 2_000_000),
+        turns("whole turns, both", Projection::Both, 2_000_000),
+        Bounds {
+            deliveries: &[0, 0],
+            ..everything("one event, all at once", Projection::Delta, 2_500_000)
+        },
+        Bounds {
+            deploy: false,
+            permanent: false,
+            throttle: false,
+            ..turns("an operator, two events", Projection::Snapshot, 2_000_000)
+        },
+    ];
+    all.extend(standard());
+    all
+}
+
+/// The `sometimes` properties: every status, outcome and bucket, and everything a verb can say.
+pub(crate) const MUST_BE_MET: &[&str] = &[
+    "claimed, Pending",
+    "processing, Pending",
+    "failed, Pending",
+    "waiting, Pending",
+    "dead, Dead",
+    "dead, Parked",
+    "settled, applied",
+    "settled, superseded",
+    "settled, resolved",
+    "Claim: Done",
+    "Claim: Mine",
+    "Claim: Conflict",
+    "Claim: Settled",
+    "Claim: Pending",
+    "Claim: Overdue",
+    "Claim: Dead",
+    "Claim: DeadPermanent",
+    "Claim: UnknownFormat",
+    "Lease: Done",
+    "Lease: Mine",
+    "Lease: Settled",
+    "Lease: Held",
+    "Lease: NotYet",
+    "Lease: OutOfBudget",
+    "Lease: Dead",
+    "Lease: Missing",
+    "Lease: UnknownFormat",
+    "Redrive: Done",
+    "Redrive: Mine",
+    "Redrive: MessageTooOld",
+    "Redrive: MovedOn",
+    "Redrive: NotDead",
+    "Redrive: Missing",
+    "Redrive: UnknownFormat",
+    "Wait: Done",
+    "Wait: Mine",
+    "Wait: Lost",
+    "Wait: Missing",
+    "Wait: UnknownFormat",
+    "WaitInSequence: Done",
+    "WaitInSequence: Mine",
+    "WaitInSequence: Lost",
+    "WaitInSequence: Missing",
+    "WaitInSequence: UnknownFormat",
+    "WaitInSequence: PredecessorCame",
+    "WaitInSequence: TooManyWaiters",
+    "Apply: Done",
+    "Apply: Mine",
+    "Apply: Lost",
+    "Apply: Missing",
+    "Apply: UnknownFormat",
+    "Apply: Superseded",
+    "Apply: RevisionMoved",
+    "Apply: NotWaiting",
+    "Settle: Done",
+    "Settle: Mine",
+    "Settle: Lost",
+    "Settle: Missing",
+    "Settle: UnknownFormat",
+    "Fail: Done",
+    "Fail: Mine",
+    "Fail: Lost",
+    "Fail: Missing",
+    "Fail: UnknownFormat",
+    "Fail: OutOfBudget",
+    "Bury: Done",
+    "Bury: Mine",
+    "Bury: Lost",
+    "Bury: Missing",
+    "Bury: UnknownFormat",
+    "Bury: BudgetLeft",
+    "ForcedBury: Done",
+    "ForcedBury: Mine",
+    "ForcedBury: MovedOn",
+    "ForcedBury: Missing",
+    "ForcedBury: UnknownFormat",
+    "Sweep: Done",
+    "Sweep: Mine",
+    "Sweep: MovedOn",
+    "Sweep: Missing",
+    "Sweep: UnknownFormat",
+    "Resolve: Done",
+    "Resolve: Mine",
+    "Resolve: NotDead",
+    "Resolve: Missing",
+    "Resolve: UnknownFormat",
+];
