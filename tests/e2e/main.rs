@@ -46,6 +46,8 @@ fn main() -> ExitCode {
         revive::a_redrive_from_the_dead_letters_grants_one_fresh_budget,
         revive::a_redriven_message_of_a_settled_row_changes_nothing,
         revive::a_claim_whose_message_was_lost_is_sent_by_the_steward,
+        revive::a_dead_row_is_redriven_by_itself_when_it_is_due,
+        revive::a_new_build_gives_what_died_before_it_one_fresh_budget,
         revive::a_row_whose_workers_died_is_buried_by_force,
         revive::a_message_without_a_row_ends_with_the_dead_letters,
         calls::two_calls_a_new_event_one_a_duplicate_none_a_refusal,

@@ -2,11 +2,12 @@
 
 use crate::suite::{STRIPE, Suite};
 use ledger::{
-    Failure, FailureClass, Lease, Life, Message, Millis, Open, Outcome, Row, Status, Token,
+    Bucket, Failure, FailureClass, Lease, Life, Message, Millis, Open, Outcome, Row, Status, Token,
 };
 use serde_json::json;
 use std::time::Duration;
 use support::{claimed_row, now_ms, until};
+use workflow::ports::{Ledger, StewardNotes};
 
 /// A row of a subscription event with a life of the case's choice, and its subscription.
 fn row_with(suite: &Suite, change: impl FnOnce(Life) -> Life) -> (Row, String) {
@@ -31,10 +32,14 @@ fn dead(life: Life, class: FailureClass) -> Life {
     }
 }
 
-fn parked(open: Open) -> ledger::Bucket {
-    let (_, shard) =
-        open.bucket.to_string().split_once('#').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
-    ledger::Bucket::parse(&format!("parked#{shard}")).unwrap()
+fn parked(open: Open) -> Bucket {
+    Bucket::Parked(shard(open))
+}
+
+fn shard(open: Open) -> u8 {
+    match open.bucket {
+        Bucket::Pending(n) | Bucket::Dead(n) | Bucket::Parked(n) => n,
+    }
 }
 
 fn redrive(suite: &Suite) {
@@ -107,6 +112,62 @@ pub(crate) async fn a_claim_whose_message_was_lost_is_sent_by_the_steward(suite:
         suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap().revision,
         1
     );
+}
+
+/// What the steward remembers, so that its next run does only what a case is about.
+fn notes(release: &str, redriven_at: Millis) -> StewardNotes {
+    StewardNotes {
+        redriven_at,
+        cleared_at: Millis(now_ms()),
+        walked_release: release.to_owned(),
+        ..StewardNotes::default()
+    }
+}
+
+/// The build that runs: every lease names it.
+async fn release(suite: &Suite) -> String {
+    let (sample, id, _) = suite.subscription("stripe_subscription_created");
+    assert_eq!(suite.post(STRIPE, &sample).await.status, 200);
+    let row = suite.stack.row_in(&format!("{STRIPE}#{id}"), Status::Settled).await;
+    row.life.release.unwrap()
+}
+
+pub(crate) async fn a_dead_row_is_redriven_by_itself_when_it_is_due(suite: &Suite) {
+    let release = release(suite).await;
+    let (row, subscription) = row_with(suite, |life| {
+        let open = life.open.map(|open| Open { bucket: Bucket::Dead(shard(open)), ..open });
+        Life { open, ..dead(life, FailureClass::Transient) }
+    });
+    suite.stack.aws.write_notes(&notes(&release, Millis(0))).await.unwrap();
+    suite.plant(&row).await;
+    suite.steward();
+    let row = suite.stack.row_in(row.evidence.key.as_str(), Status::Settled).await;
+    assert_eq!((row.life.outcome, row.life.redrives), (Some(Outcome::Applied), 1));
+    assert_eq!((row.life.attempts, row.life.budget_release), (1, None), "a fresh budget");
+    let entity = suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap();
+    assert_eq!(entity.revision, 1);
+}
+
+pub(crate) async fn a_new_build_gives_what_died_before_it_one_fresh_budget(suite: &Suite) {
+    let release = release(suite).await;
+    let earlier = || Some("an earlier build".to_owned());
+    let (cured, _) = row_with(suite, |life| Life {
+        release: earlier(),
+        redrives: 5,
+        ..dead(life, FailureClass::Transient)
+    });
+    let (permanent, _) =
+        row_with(suite, |life| Life { release: earlier(), ..dead(life, FailureClass::Permanent) });
+    suite.stack.aws.write_notes(&notes("an earlier build", Millis(now_ms()))).await.unwrap();
+    suite.plant(&cured).await;
+    suite.plant(&permanent).await;
+    suite.steward();
+    let row = suite.stack.row_in(cured.evidence.key.as_str(), Status::Settled).await;
+    assert_eq!((row.life.outcome, row.life.attempts), (Some(Outcome::Applied), 1));
+    assert_eq!(row.life.budget_release.as_deref(), Some(release.as_str()));
+    let left = suite.stack.row(permanent.evidence.key.as_str()).await.unwrap();
+    assert_eq!(left.life, permanent.life, "only a person revives what no run can help");
+    assert_eq!(suite.stack.aws.notes().await.unwrap().walked_release, release);
 }
 
 pub(crate) async fn a_row_whose_workers_died_is_buried_by_force(suite: &Suite) {

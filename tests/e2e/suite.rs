@@ -152,7 +152,9 @@ impl Suite {
             let line: Value = serde_json::from_str(&line).unwrap_or_default();
             let level = line.get("level").and_then(Value::as_str);
             let message = line.get("message").or_else(|| line.pointer("/fields/message"));
-            if let (Some("WARN" | "ERROR"), Some(message)) = (level, message.and_then(Value::as_str)) {
+            if let (Some("WARN" | "ERROR"), Some(message)) =
+                (level, message.and_then(Value::as_str))
+            {
                 *complaints.entry(message.to_owned()).or_default() += 1;
             }
         }

@@ -93,7 +93,7 @@ async fn requests(
 }
 
 /// The first request of `buffer` and its length, once it is there as a whole.
-fn first_request(buffer: &[u8]) -> Option<(Seen, usize)> {
+pub(crate) fn first_request(buffer: &[u8]) -> Option<(Seen, usize)> {
     let head_len = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&buffer[..head_len]);
     let header = |wanted: &str| {

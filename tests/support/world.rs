@@ -1,6 +1,7 @@
 //! The use cases on the in-memory twin: a receiver, a consumer and a steward in one process, on a
 //! clock that moves only when told.
 
+use crate::Signer;
 use config::Config;
 use futures::FutureExt;
 use ledger::{Entity, Millis, Policy, Row, Status};
@@ -39,6 +40,8 @@ pub struct World {
     pub consumer: Consumer<Twin>,
     /// The steward.
     pub steward: Steward<Twin>,
+    /// Signs for the sources.
+    pub signer: Signer,
 }
 
 impl WorldBuilder {
@@ -82,7 +85,9 @@ impl WorldBuilder {
     pub fn build(self) -> World {
         let config = Config::parse("sources.toml", &self.sources, &|_| None).unwrap();
         let twin = Arc::new(Twin::new(self.policy.clone(), self.now));
-        twin.set_secret(&serde_json::Value::Object(self.secret).to_string());
+        let document = serde_json::Value::Object(self.secret).to_string();
+        twin.set_secret(&document);
+        let signer = Signer::new(config.clone(), &document).unwrap();
         let keyring = Keyring::new(self.allow_local);
         now(keyring.load(&*twin, &config));
         World {
@@ -106,6 +111,7 @@ impl WorldBuilder {
                 release: "r1".to_owned(),
             },
             policy: self.policy,
+            signer,
             twin,
         }
     }
@@ -131,6 +137,21 @@ impl World {
     /// Posts bytes to a source.
     pub fn post(&self, source: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         self.request("POST", &format!("/webhooks/{source}"), headers, body)
+    }
+
+    /// Posts bytes to a source, signed with its first key at the twin's time.
+    pub fn deliver(&self, source: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let headers: Vec<_> = headers.iter().map(own).collect();
+        let call = self.signer.call_at(source, &headers, body.to_vec(), self.now().0);
+        let headers: Vec<(String, String)> = call
+            .headers
+            .into_iter()
+            .map(|(name, value)| (name, String::from_utf8(value).unwrap()))
+            .collect();
+        let headers: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.post(source, &headers, &call.body)
     }
 
     /// Sends any request.

@@ -65,6 +65,8 @@ pub(crate) struct Bounds {
     pub(crate) attempts_max: u32,
     pub(crate) redrives_max: u32,
     pub(crate) waiters_max: usize,
+    /// A number before both events never comes.
+    pub(crate) gap: bool,
     /// Deliveries, steward and person take their turns whole: they still die and lose answers
     /// anywhere, but nobody acts in between.
     pub(crate) coarse: bool,
@@ -92,6 +94,7 @@ impl Bounds {
             attempts_max: 2,
             redrives_max: 0,
             waiters_max: 100,
+            gap: false,
             coarse: false,
             symmetric: true,
             states_max: 50_000_000,

@@ -5,18 +5,20 @@ use crate::{
     bounds::{Bounds, Design, Projection},
     properties::Property,
     search::explore,
+    tell,
 };
 
 /// Searches a broken design; returns the length of the shortest way to `property`.
-fn refute(design: Design, bounds: Bounds, property: Property) -> usize {
-    let bounds = Bounds { symmetric: false, states_max: 2_000_000, ..bounds };
+fn refute(design: Design, mut bounds: Bounds, property: Property) -> usize {
+    bounds.symmetric = false;
+    bounds.states_max = 2_000_000;
     let report = explore(bounds, design);
     let found = report.counterexample.as_ref().map(|found| found.property);
-    println!("{report}");
+    tell(&report);
     let Some(counterexample) = report.counterexample else {
         panic!("{design:?} was not refuted within its bounds");
     };
-    println!("{counterexample}");
+    tell(&counterexample);
     assert_eq!(found, Some(property), "{design:?} broke otherwise than expected");
     counterexample.steps.len()
 }

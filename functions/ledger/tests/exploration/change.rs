@@ -39,10 +39,21 @@ pub(crate) fn total(entity: Option<&Entity>) -> u64 {
     entity.and_then(|entity| entity.state.get("total")).and_then(Value::as_u64).unwrap_or(0)
 }
 
+fn snapshot(row: RowIx) -> Change {
+    let stamp = Stamp { version: version(row), rank: 0, event_id: format!("e{}", row + 1) };
+    Change {
+        entity: EntityKey::new("s", "thing", "x").expect("a key"),
+        guard: Guard::Newer { stamp, tie: Tie::Rank },
+        state: Map::new(),
+        is_final: false,
+        leaves: BTreeSet::new(),
+    }
+}
+
 impl Model {
     /// The changes a plan makes, with the entity slot of each.
-    fn changes(&self, plan: &Plan) -> (Vec<usize>, Apply) {
-        let snapshot = (0, self.snapshot(plan.row));
+    fn changes(&self, plan: Plan) -> (Vec<usize>, Apply) {
+        let snapshot = (0, snapshot(plan.row));
         let all = match self.bounds.projection {
             Projection::Snapshot => vec![snapshot],
             Projection::Delta => vec![(0, self.delta(plan, 0))],
@@ -58,18 +69,7 @@ impl Model {
         (slots, ask)
     }
 
-    fn snapshot(&self, row: RowIx) -> Change {
-        let stamp = Stamp { version: version(row), rank: 0, event_id: format!("e{}", row + 1) };
-        Change {
-            entity: EntityKey::new("s", "thing", "x").expect("a key"),
-            guard: Guard::Newer { stamp, tie: Tie::Rank },
-            state: Map::new(),
-            is_final: false,
-            leaves: BTreeSet::new(),
-        }
-    }
-
-    fn delta(&self, plan: &Plan, slot: usize) -> Change {
+    fn delta(&self, plan: Plan, slot: usize) -> Change {
         let read = self.entities.get(plan.read[slot]);
         let sum = total(read) + AMOUNTS[usize::from(plan.row)];
         let mut state = Map::new();
@@ -87,7 +87,7 @@ impl Model {
         }
     }
 
-    fn numbered(&self, plan: &Plan) -> Change {
+    fn numbered(&self, plan: Plan) -> Change {
         let read = self.entities.get(plan.read[0]);
         Change {
             guard: Guard::Revision {
@@ -96,29 +96,28 @@ impl Model {
                 event_id: String::new(),
             },
             leaves: succession(read, version(plan.row)).leaves,
-            ..self.snapshot(plan.row)
+            ..snapshot(plan.row)
         }
     }
 
     /// Whether it is an event's turn on the entity as it stands.
     pub(crate) fn turn(&self, row: RowIx, entity: u16) -> Turn {
-        turn(self.entities.get(entity), version(row), version(0))
+        {
+            // Row 0 carries number 1.
+            let first = version(0);
+            let start = if self.bounds.gap { first.predecessor() } else { first };
+            turn(self.entities.get(entity), version(row), start)
+        }
     }
 
     /// The next row, if this plan wakes one.
-    pub(crate) fn wakes(&self, plan: &Plan) -> Option<RowIx> {
+    pub(crate) fn wakes(&self, plan: Plan) -> Option<RowIx> {
         let wake = self.changes(plan).1.wake?;
         self.keys.iter().position(|key| *key == wake.key).and_then(|row| u8::try_from(row).ok())
     }
 
     /// Applies, settles and wakes. `next` is the life of the row that is to be woken.
-    pub(crate) fn apply(
-        &mut self,
-        life: u16,
-        entities: [u16; 2],
-        next: u16,
-        plan: &Plan,
-    ) -> Answer {
+    pub(crate) fn apply(&mut self, life: u16, entities: [u16; 2], next: u16, plan: Plan) -> Answer {
         let code = u16::from(plan.row)
             | u16::from(plan.dropped) << 1
             | u16::from(plan.wakes) << 3
@@ -127,7 +126,7 @@ impl Model {
         self.ask(Verb::Apply, question, |model| model.apply_itself(life, entities, next, plan))
     }
 
-    fn apply_itself(&mut self, life: u16, entities: [u16; 2], next: u16, plan: &Plan) -> Answer {
+    fn apply_itself(&mut self, life: u16, entities: [u16; 2], next: u16, plan: Plan) -> Answer {
         let (slots, mut ask) = self.changes(plan);
         if self.design == Design::WokenByMessageOnly {
             ask.wake = None;
@@ -164,7 +163,7 @@ impl Model {
     }
 
     /// Broken designs only: the first of two writes.
-    pub(crate) fn write_entity_alone(&mut self, entities: [u16; 2], plan: &Plan) -> Answer {
+    pub(crate) fn write_entity_alone(&mut self, entities: [u16; 2], plan: Plan) -> Answer {
         let (slots, ask) = self.changes(plan);
         let mut answer = Answer { entities, ..Answer::said(Said::Done) };
         for (slot, change) in slots.iter().zip(&ask.changes) {

@@ -14,6 +14,14 @@
 //! Not explored: more than two events of an entity, more than one bad projection outcome per
 //! run, rates and quotas, and time as such: a clock reads early or late, never how late.
 
+#![expect(clippy::expect_used, reason = "a failed expectation is a failed test")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "hashing wants the low bits, and the model's numbers are small"
+)]
+#![expect(clippy::struct_excessive_bools, reason = "bounds are switches that combine freely")]
+
 mod bounds;
 mod broken;
 mod change;

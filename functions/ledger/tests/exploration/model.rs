@@ -71,7 +71,6 @@ pub(crate) enum Verb {
     Sweep,
     Resolve,
     WaitInSequence,
-    Prune,
     Rewrite,
     WithEpoch,
     WithOwner,
@@ -145,7 +144,7 @@ impl Model {
     pub(crate) fn store(&mut self, life: &Life) -> u16 {
         let number = self.lives.number(life);
         if self.glances.len() < self.lives.len() {
-            self.glances.push(Glance::of(life, self.policy.attempts_max));
+            self.glances.push(Glance::of(life));
         }
         number
     }

@@ -89,7 +89,6 @@ pub(crate) struct Glance {
     /// The lease's owner, 0 for nobody in particular.
     pub(crate) owner: u8,
     pub(crate) nonce: u8,
-    pub(crate) is_spent: bool,
     pub(crate) has_waited: bool,
     pub(crate) outcome: Option<Outcome>,
     pub(crate) bucket: Option<Kind>,
@@ -105,14 +104,13 @@ pub(crate) enum Kind {
 }
 
 impl Glance {
-    pub(crate) fn of(life: &Life, attempts_max: u32) -> Self {
+    pub(crate) fn of(life: &Life) -> Self {
         Self {
             status: life.status,
             is_known: life.format == ledger::ROW_FORMAT,
             epoch: small(life.epoch),
             owner: life.lease.map_or(0, |lease| small(lease.owner.0)),
             nonce: small(life.claim_nonce.0),
-            is_spent: life.attempts >= attempts_max,
             has_waited: life.waiting_since.is_some(),
             outcome: life.outcome,
             bucket: life.open.map(|open| match open.bucket {

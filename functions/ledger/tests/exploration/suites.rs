@@ -71,9 +71,10 @@ pub(crate) fn standard() -> Vec<Bounds> {
         },
         Bounds {
             coarse: true,
-            waiters_max: 0,
+            gap: true,
+            waiters_max: 1,
             projection: Projection::Sequence,
-            ..apart("a full set of waiters")
+            ..apart("a gap and a full set")
         },
     ]
 }

@@ -32,7 +32,7 @@ impl Model {
             Proc::Forcing { row } => self.burying_by_force(world, who, row, Proc::Idle),
             Proc::Held { row, epoch, dropped } => self.working(world, who, row, epoch, dropped),
             Proc::Applying { row, epoch, dropped, wakes, read } => {
-                self.applying(world, who, proc, &Plan { row, epoch, dropped, wakes, read });
+                self.applying(world, who, proc, Plan { row, epoch, dropped, wakes, read });
             }
             Proc::Queueing { row, epoch } => self.queueing(world, who, row, epoch),
             Proc::Settling { row, epoch } => {
@@ -259,7 +259,7 @@ impl Model {
         }
     }
 
-    fn applying(&mut self, world: &World, who: usize, stay: Proc, plan: &Plan) {
+    fn applying(&mut self, world: &World, who: usize, stay: Proc, plan: Plan) {
         let row = plan.row;
         let step = |how| Step::new(who, row, "apply and settle", how);
         if self.design == Design::TwoWrites {
@@ -313,7 +313,7 @@ impl Model {
     }
 
     /// Broken designs only: the entity now, the row later.
-    fn writing_half(&mut self, world: &World, who: usize, plan: &Plan) {
+    fn writing_half(&mut self, world: &World, who: usize, plan: Plan) {
         let row = plan.row;
         let answer = self.write_entity_alone(world.entities, plan);
         let step = |how| Step::new(who, row, "write the entity", how);
