@@ -52,7 +52,7 @@ check: tools $(INSTALLED) ## check format, lints, documentation, template and la
 	@$(VENV_PYTHON) infra/layering.py
 
 deploy: tools $(INSTALLED) ## build for Lambda and deploy to AWS, asking what it needs to know
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" AWS_LC_SYS_NO_JITTER_ENTROPY=1 $(VENV)/bin/sam build
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/sam build
 	$(VENV)/bin/sam deploy --guided --capabilities CAPABILITY_IAM
 
 clean: ## stop the local stack and remove everything that was built or installed

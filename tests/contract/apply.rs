@@ -186,13 +186,15 @@ pub(crate) async fn apply_to_several_entities(stores: &Stores) {
 
 /// On the stores alone: no use case wakes anybody yet, and the twin refuses every wake.
 pub(crate) async fn apply_that_wakes_a_waiter(stores: &Stores) {
-    let waits: Vec<Option<(Status, u32)>> = statuses().iter().map(|status| Some((*status, FORMATS[0]))).collect();
+    let waits: Vec<Option<(Status, u32)>> =
+        statuses().iter().map(|status| Some((*status, FORMATS[0]))).collect();
     let mut all = Vec::new();
     for next in [waits, vec![Some((Status::Waiting, FORMATS[1])), None]].concat() {
         for (found, mut asked) in outcomes(stores) {
             let key = stores.key();
             let member = |n: u32| format!("{n}#{key}");
-            let found = found.map(|found| Entity { waiting: (4..7).map(member).collect(), ..found });
+            let found =
+                found.map(|found| Entity { waiting: (4..7).map(member).collect(), ..found });
             asked.leaves = (4..6).map(member).collect();
             let mut one = on_held(stores, vec![found], vec![asked]);
             one.ask.wake = Some(Wake { key: key.clone() });

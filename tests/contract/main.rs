@@ -20,6 +20,7 @@ mod emulator;
 mod indexes;
 mod lives;
 mod store;
+mod units;
 mod verbs;
 
 use std::process::ExitCode;
@@ -36,6 +37,12 @@ fn main() -> ExitCode {
     let cases = cases![
         indexes::both_indexes_list_alike,
         indexes::chunks_and_notes_come_back_as_written,
+        // Early: moto copies its tables for every transaction.
+        apply::apply_under_the_fence,
+        apply::apply_behind_the_version_guard,
+        apply::apply_on_the_revision_read,
+        apply::apply_to_several_entities,
+        apply::apply_that_wakes_a_waiter,
         verbs::claim,
         verbs::lease,
         verbs::settle,
@@ -46,11 +53,7 @@ fn main() -> ExitCode {
         verbs::redrive,
         verbs::sweep,
         verbs::resolve,
-        apply::apply_under_the_fence,
-        apply::apply_behind_the_version_guard,
-        apply::apply_on_the_revision_read,
-        apply::apply_to_several_entities,
-        apply::apply_that_wakes_a_waiter,
+        units::write_units_of_an_event,
     ];
     run_cases(cases, Stores::start, Stores::end)
 }
