@@ -54,7 +54,7 @@ pub enum ApplyRefusal {
     Superseded(Vec<usize>),
     /// These changes, by index, stand on a revision that has moved: read and project again.
     RevisionMoved(Vec<usize>),
-    /// The row to be woken no longer waits: drop the wake and try again.
+    /// The row to be woken neither waits nor is worked on: drop the wake and try again.
     NotWaiting,
 }
 
@@ -287,24 +287,26 @@ mod tests {
     }
 
     #[test]
-    fn the_next_waiter_is_due_at_once_in_the_same_transaction() {
+    fn the_next_row_is_due_at_once_whether_it_waits_or_was_leased_out_of_its_wait() {
         let key = EventKey::parse("s#evt_2").unwrap();
         let ask = waking(&key);
-        let next = life(Status::Waiting);
         let policy = Policy::default();
         let held = life(Status::Processing);
-        let applied = apply_and_wake(Some(&held), &[None], Some(&next), &ask, &policy).unwrap();
-        let expected =
-            Life { open: Some(Open { bucket: Bucket::Pending(key.shard()), due_at: NOW }), ..next };
-        assert_eq!(applied.woken, Some(expected));
+        for next in [life(Status::Waiting), life(Status::Processing)] {
+            let applied = apply_and_wake(Some(&held), &[None], Some(&next), &ask, &policy).unwrap();
+            let open = Open { bucket: Bucket::Pending(key.shard()), due_at: NOW };
+            let expected = Life { open: Some(open), ..next };
+            assert_eq!(applied.woken, Some(expected));
+        }
     }
 
     #[test]
-    fn a_waiter_that_no_longer_waits_stops_the_wake_and_not_the_change() {
+    fn a_row_that_needs_no_waking_stops_the_wake_and_not_the_change() {
         let ask = waking(&EventKey::parse("s#evt_2").unwrap());
         let policy = Policy::default();
         let held = life(Status::Processing);
-        let moved_on = lives().filter(|next| next.status != Status::Waiting);
+        let moved_on =
+            lives().filter(|next| !matches!(next.status, Status::Waiting | Status::Processing));
         for next in moved_on.chain([newer(Status::Waiting)]) {
             let refused = apply_and_wake(Some(&held), &[None], Some(&next), &ask, &policy);
             assert_eq!(refused, Err(ApplyRefusal::NotWaiting), "{}", next.status);

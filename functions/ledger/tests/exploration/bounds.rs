@@ -31,6 +31,8 @@ pub(crate) enum Design {
     LeftAmongTheDead,
     /// A waiter leaves the index, and whoever applies its predecessor sends it a message.
     WokenByMessageOnly,
+    /// A next row that was leased out of its wait is not woken.
+    WakesWaitersOnly,
     /// The set of waiters changes without the revision.
     SilentWaiters,
     /// A forced burial is dated before the message that announces it.

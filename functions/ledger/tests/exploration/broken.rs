@@ -74,9 +74,20 @@ fn a_waiter_woken_only_by_a_message_sleeps_for_ever_when_its_waker_dies() {
 }
 
 #[test]
-fn a_set_of_waiters_that_changes_without_the_revision_is_overlooked() {
+fn a_wake_for_waiting_rows_only_oversleeps_a_row_whose_worker_died() {
     let bounds =
-        Bounds { deliveries: &[0, 1], ..Bounds::new("silent waiters", Projection::Sequence) };
+        Bounds { deliveries: &[0, 1], ..Bounds::new("wakes waiters only", Projection::Sequence) };
+    assert!(refute(Design::WakesWaitersOnly, bounds, Property::WaitersAreWoken) <= 16);
+}
+
+#[test]
+fn a_set_of_waiters_that_changes_without_the_revision_is_overlooked() {
+    let bounds = Bounds {
+        deliveries: &[0, 1],
+        coarse: true,
+        gap: true,
+        ..Bounds::new("silent waiters", Projection::Sequence)
+    };
     assert!(refute(Design::SilentWaiters, bounds, Property::WaitersAreWoken) <= 16);
 }
 

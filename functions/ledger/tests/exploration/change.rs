@@ -9,7 +9,8 @@ use crate::{
     verbs::{SEQUENCE_CLOCK, fence},
 };
 use ledger::{
-    Change, Entity, EntityKey, Guard, Stamp, Tie, Turn, Version, Waiter, succession, turn,
+    Change, Entity, EntityKey, Guard, Life, Stamp, Status, Tie, Turn, Version, Waiter, succession,
+    turn,
     verbs::{self, Apply, ApplyRefusal, WaitInSequence, WaitInSequenceRefusal},
 };
 use serde_json::{Map, Value};
@@ -132,7 +133,9 @@ impl Model {
             ask.wake = None;
         }
         let found = self.fenced(life, plan.epoch);
-        let next = self.lives.get(next).cloned();
+        let sleeps_on =
+            |life: &Life| self.design == Design::WakesWaitersOnly && life.status != Status::Waiting;
+        let next = self.lives.get(next).filter(|life| !sleeps_on(life)).cloned();
         let stored: Vec<Option<Entity>> =
             slots.iter().map(|slot| self.entities.get(entities[*slot]).cloned()).collect();
         let is_unguarded = self.design == Design::NoVersionGuard;

@@ -164,7 +164,7 @@ pub(crate) fn judge_world(world: &World, model: &mut Model) -> Option<Property> 
         let is_overlooked = model.bounds.projection == Projection::Sequence
             && model.design != Design::WokenByMessageOnly
             && row == 1
-            && glance.status == Status::Waiting
+            && glance.status.is_pending()
             && glance.due == u32::try_from(TIMED_OUT.0).unwrap_or(0)
             && world.applied[0] == 1;
         if is_overlooked {

@@ -20,8 +20,8 @@ pub(crate) fn standard() -> Vec<Bounds> {
     vec![
         Bounds { permanent: true, ..two("two events, sequence", Projection::Sequence) },
         Bounds {
+            deliveries: &[0, 1],
             redrives_max: 1,
-            throttle: false,
             ..two("two events, redrives", Projection::Sequence)
         },
         Bounds { redrives_max: 1, permanent: true, ..two("two events, deaths", Projection::Delta) },

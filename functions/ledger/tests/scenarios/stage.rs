@@ -2,11 +2,11 @@
 
 use crate::words;
 use ledger::{
-    Body, Change, Codec, Entity, EntityKey, EventKey, Evidence, Guard, Life, Millis, Origin, Policy,
-    Row, SourceName, Stamp, Tie, Version, Waiter, succession,
+    Body, Change, Codec, Entity, EntityKey, EventKey, Evidence, Guard, Life, Millis, Origin,
+    Policy, Row, SourceName, Stamp, Tie, Version, Waiter, succession,
     verbs::{
-        self, Apply, Bury, Claim, Fail, ForcedBury, LeaseAsk, Redrive, Resolve, Settle, Sweep, Wait,
-        WaitInSequence,
+        self, Apply, Bury, Claim, Fail, ForcedBury, LeaseAsk, Redrive, Resolve, Settle, Sweep,
+        Wait, WaitInSequence,
     },
 };
 use serde_json::{Map, Value};
@@ -67,38 +67,36 @@ impl Stage {
         let found = self.life(event).cloned();
         let found = found.as_ref();
         let policy = self.policy.clone();
-        let written = match request {
-            Request::Claim { ask, body } => return self.claim(event, ask, body),
-            Request::Apply(ask, names) => return self.apply(event, ask, names),
-            Request::Queue(ask, name) => return self.queue(event, ask, name),
-            Request::Lease(ask) => {
-                verbs::lease(found, ask, &policy).map_err(|why| words::lease(why, self.began))
-            }
-            Request::Settle(ask) => {
-                verbs::settle(found, ask, &policy).map_err(|why| words::fence(why).to_owned())
-            }
-            Request::Fail(ask) => {
-                verbs::fail(found, ask, &policy).map_err(|why| words::fail(why).to_owned())
-            }
-            Request::Bury(ask) => {
-                verbs::bury(found, ask, &policy).map_err(|why| words::bury(why).to_owned())
-            }
-            Request::Force(ask) => {
-                verbs::forced_bury(found, ask, &policy).map_err(|why| words::force(why).to_owned())
-            }
-            Request::Wait(ask) => {
-                verbs::wait(found, ask).map_err(|why| words::fence(why).to_owned())
-            }
-            Request::Redrive(ask) => {
-                verbs::redrive(found, ask, &policy).map_err(|why| words::redrive(why).to_owned())
-            }
-            Request::Resolve(ask) => {
-                verbs::resolve(found, ask, &policy).map_err(|why| words::resolve(why).to_owned())
-            }
-            Request::Sweep(ask) => {
-                verbs::sweep(found, ask, &policy).map_err(|why| words::sweep(why).to_owned())
-            }
-        };
+        let written =
+            match request {
+                Request::Claim { ask, body } => return self.claim(event, ask, body),
+                Request::Apply(ask, names) => return self.apply(event, ask, names),
+                Request::Queue(ask, name) => return self.queue(event, ask, name),
+                Request::Lease(ask) => {
+                    verbs::lease(found, ask, &policy).map_err(|why| words::lease(why, self.began))
+                }
+                Request::Settle(ask) => {
+                    verbs::settle(found, ask, &policy).map_err(|why| words::fence(why).to_owned())
+                }
+                Request::Fail(ask) => {
+                    verbs::fail(found, ask, &policy).map_err(|why| words::fail(why).to_owned())
+                }
+                Request::Bury(ask) => {
+                    verbs::bury(found, ask, &policy).map_err(|why| words::bury(why).to_owned())
+                }
+                Request::Force(ask) => verbs::forced_bury(found, ask, &policy)
+                    .map_err(|why| words::force(why).to_owned()),
+                Request::Wait(ask) => {
+                    verbs::wait(found, ask).map_err(|why| words::fence(why).to_owned())
+                }
+                Request::Redrive(ask) => verbs::redrive(found, ask, &policy)
+                    .map_err(|why| words::redrive(why).to_owned()),
+                Request::Resolve(ask) => verbs::resolve(found, ask, &policy)
+                    .map_err(|why| words::resolve(why).to_owned()),
+                Request::Sweep(ask) => {
+                    verbs::sweep(found, ask, &policy).map_err(|why| words::sweep(why).to_owned())
+                }
+            };
         match written {
             Ok(life) => {
                 self.put(event, life);
@@ -218,8 +216,7 @@ fn change(name: &str, effect: &Effect, entity: Option<&Entity>, id: &str) -> Cha
     let mut state = Map::new();
     let (guard, is_final) = match effect {
         Effect::Version { version: number, rank, is_final, tie } => {
-            let stamp =
-                Stamp { version: version(*number), rank: *rank, event_id: id.to_owned() };
+            let stamp = Stamp { version: version(*number), rank: *rank, event_id: id.to_owned() };
             (Guard::Newer { stamp, tie: *tie }, *is_final)
         }
         Effect::Adds(amount) => {

@@ -35,10 +35,12 @@ pub(crate) fn duration(text: &str) -> Result<u64, String> {
 pub(crate) fn clock(time: Millis, began: Millis) -> String {
     let mut ms = time.since(began);
     let mut text = String::new();
-    for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)]
+    for (unit, size) in
+        [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)]
     {
         if ms >= size {
-            text.push_str(&format!("{}{unit}", ms / size));
+            text += &(ms / size).to_string();
+            text += unit;
             ms %= size;
         }
     }
