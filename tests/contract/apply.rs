@@ -14,8 +14,6 @@ use serde_json::json;
 use std::{collections::BTreeSet, fmt::Debug};
 use workflow::ports::{Ledger, Refused};
 
-const AT_ONCE: usize = 8;
-
 /// A row, the entities it changes as they are, the row it wakes, and what is asked.
 struct Transaction {
     key: EventKey,
@@ -230,7 +228,8 @@ fn pure(stores: &Stores, one: &Transaction) -> Result<verbs::Applied, verbs::App
 }
 
 async fn on<S: Store>(stores: &Stores, store: &S, all: &[Transaction]) {
-    let checks = stream::iter(all).map(|one| wrong(stores, store, one)).buffer_unordered(AT_ONCE);
+    let checks =
+        stream::iter(all).map(|one| wrong(stores, store, one)).buffer_unordered(store.at_once());
     let wrong: Vec<String> = checks.filter_map(|wrong| async { wrong }).collect().await;
     if let Some(first) = wrong.first() {
         panic!(

@@ -9,9 +9,6 @@ use ledger::{EventKey, Life, Row, SourceName};
 use std::fmt::Debug;
 use workflow::ports::{Conditional, Ledger, Refused};
 
-/// Pairs worked at the same time.
-const AT_ONCE: usize = 8;
-
 /// A row, or none, and what is asked of it.
 #[derive(Clone)]
 pub(crate) struct Pair<A> {
@@ -95,7 +92,7 @@ async fn on<V: Verb, S: Store>(store: &S, pairs: &[Pair<V::Ask>]) {
     let before = store.raw_all(&keys).await;
     assert_eq!(before.len(), rows.len(), "rows planted on {}", store.name());
     let calls = pairs.iter().map(|pair| V::port(store.ports(), &pair.key, &pair.ask));
-    let found: Vec<_> = stream::iter(calls).buffered(AT_ONCE).collect().await;
+    let found: Vec<_> = stream::iter(calls).buffered(store.at_once()).collect().await;
     let after = store.raw_all(&keys).await;
     let wrong = pairs.iter().zip(found).filter_map(|(pair, found)| {
         let key = pair.key.as_str();

@@ -3,7 +3,7 @@
 
 use crate::emulator::{Emulator, Program};
 use aws::{
-    Aws, Settings, Timeouts,
+    Aws, Limits, Settings, Timeouts,
     item::{Item, decode_row, encode_entity, encode_row},
 };
 use aws_config::{BehaviorVersion, Region};
@@ -17,6 +17,7 @@ use std::{
     fmt::Debug,
     future::Future,
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 use support::now;
 use tokio::runtime::Runtime;
@@ -33,6 +34,10 @@ pub(crate) trait Store {
     type Ports: Ledger;
     fn name(&self) -> &'static str;
     fn ports(&self) -> &Self::Ports;
+    /// How many calls it bears at the same time.
+    fn at_once(&self) -> usize {
+        8
+    }
     async fn plant(&self, row: &Row);
     /// Puts many rows in place.
     async fn plant_all(&self, rows: &[&Row]);
@@ -74,7 +79,9 @@ impl Store for InMemory {
     }
 
     async fn plant_all(&self, rows: &[&Row]) {
-        rows.iter().for_each(|row| self.0.plant((*row).clone()));
+        for row in rows {
+            self.0.plant((*row).clone());
+        }
     }
 
     async fn raw_all(&self, keys: &[&EventKey]) -> HashMap<String, Kept> {
@@ -108,12 +115,13 @@ impl Store for InMemory {
 /// The adapter on an emulator.
 pub(crate) struct OnDynamoDb {
     aws: Aws,
-    name: &'static str,
+    program: Program,
     _emulator: Emulator,
 }
 
 const LEDGER: &str = "LedgerTable";
 const STATE: &str = "StateTable";
+const PATIENCE: Duration = Duration::from_mins(1);
 
 impl OnDynamoDb {
     async fn start(program: Program) -> Result<Self, String> {
@@ -127,11 +135,10 @@ impl OnDynamoDb {
             .credentials_provider(Credentials::new("test", "test", None, None, "test"))
             .load()
             .await;
-        let name = match program {
-            Program::Ministack => "ministack",
-            Program::Moto => "moto",
-        };
-        Ok(Self { aws: Aws::new(&sdk, settings, Timeouts::worker()), name, _emulator: emulator })
+        // A write that is tried again would be taken for a lost answer: an emulator may be slow.
+        let patient = Limits { attempt: PATIENCE, operation: PATIENCE };
+        let timeouts = Timeouts { dynamodb: patient, chunk: patient, ..Timeouts::worker() };
+        Ok(Self { aws: Aws::new(&sdk, settings, timeouts), program, _emulator: emulator })
     }
 
     async fn item(&self, table: &str, key: &str) -> Option<Item> {
@@ -149,11 +156,23 @@ impl Store for OnDynamoDb {
     type Ports = Aws;
 
     fn name(&self) -> &'static str {
-        self.name
+        match self.program {
+            Program::Ministack => "ministack",
+            Program::Moto => "moto",
+        }
     }
 
     fn ports(&self) -> &Aws {
         &self.aws
+    }
+
+    /// Moto undoes a refused transaction by putting its whole tables back as they were, and with
+    /// them what others wrote meanwhile.
+    fn at_once(&self) -> usize {
+        match self.program {
+            Program::Ministack => 8,
+            Program::Moto => 1,
+        }
     }
 
     async fn plant(&self, row: &Row) {

@@ -117,9 +117,8 @@ pub(crate) async fn write_units_of_an_event(stores: &Stores) {
         let state_units = 2 * units(state_bytes);
         let sum = chunks + claim_units + 2 + lease_units + settle_units + 1 + state_units;
         println!(
-            "{:>15} KB {chunks:>7} {claim_units:>7} + 2 {lease_units:>13} {settle_units:>8} + 1 \
-             {state_units:>11} {sum:>4} {said:>12}",
-            kilobytes
+            "{kilobytes:>15} KB {chunks:>7} {claim_units:>7} + 2 {lease_units:>13} {settle_units:>8} + 1 \
+             {state_units:>11} {sum:>4} {said:>12}"
         );
         assert!(
             settled_bytes < stores.policy.inline_bytes_max + 2 * KILOBYTE,

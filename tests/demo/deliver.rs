@@ -1,7 +1,8 @@
 //! Delivering the story, and looking at what became of it.
 
 use crate::story::{Step, Story};
-use futures::future::join_all;
+use aws::Resource;
+use futures::future::{join_all, try_join_all};
 use ledger::{Entity, Millis, Row, Status};
 use std::{
     io::Write,
@@ -34,7 +35,7 @@ pub(crate) struct Found {
 /// Delivers every step and follows it to its end.
 pub(crate) async fn deliver(stack: &Stack, story: &Story) -> Result<Found, String> {
     let begun = now_ms();
-    let dead_before = stack.dead_letters().await;
+    let dead_before = stack.depth(Resource::DeadLetterQueue).await?;
     println!("delivering to {}", stack.http.base());
     let mut deliveries = Vec::new();
     for step in &story.steps {
@@ -49,7 +50,7 @@ pub(crate) async fn deliver(stack: &Stack, story: &Story) -> Result<Found, Strin
         if step.is_forged {
             println!();
         } else {
-            println!("  {}", follow(stack, &step.key).await);
+            println!("  {}", follow(stack, &step.key).await?);
         }
         deliveries.extend(answers.into_iter().map(|answer| Delivered {
             event_type: step.event_type.clone(),
@@ -58,21 +59,19 @@ pub(crate) async fn deliver(stack: &Stack, story: &Story) -> Result<Found, Strin
             answer: answer.status,
         }));
     }
-    let dead_after = wait_for_dead_letter(stack, dead_before.visible).await;
-    let entities = join_all(
-        story
-            .entities
-            .iter()
-            .map(|want| async { (want.key.clone(), stack.entity(&want.key).await) }),
-    );
+    let dead_after = wait_for_dead_letter(stack, dead_before.visible).await?;
+    let entities = story.entities.iter().map(|want| async {
+        let found = stack.find_entity(&want.key).await?;
+        Ok::<_, String>((want.key.clone(), found))
+    });
     let mut rows = stack.rows(Millis(begun), Millis(now_ms())).await?;
     // The stack is a person's too: what they post meanwhile is not part of the story.
     rows.retain(|row| story.steps.iter().any(|step| step.key == row.evidence.key.as_str()));
     Ok(Found {
         deliveries,
         rows,
-        entities: entities.await,
-        queue: stack.queue().await,
+        entities: try_join_all(entities).await?,
+        queue: stack.depth(Resource::Queue).await?,
         dead_letters: (dead_before.visible, dead_after),
     })
 }
@@ -94,17 +93,17 @@ fn forge(call: &mut Call) {
 }
 
 /// Follows an event until it is settled or dead; says how it ended.
-async fn follow(stack: &Stack, key: &str) -> String {
+async fn follow(stack: &Stack, key: &str) -> Result<String, String> {
     let begun = Instant::now();
     loop {
-        let row = stack.row(key).await;
+        let row = stack.find_row(key).await?;
         match row {
             Some(row) if matches!(row.life.status, Status::Settled | Status::Dead) => {
-                return brief(&row);
+                return Ok(brief(&row));
             }
             found if begun.elapsed() > PATIENCE => {
                 let found = found.as_ref().map_or_else(|| "no row".to_owned(), brief);
-                return format!("not finished within {} s: {found}", PATIENCE.as_secs());
+                return Ok(format!("not finished within {} s: {found}", PATIENCE.as_secs()));
             }
             _ => tokio::time::sleep(LOOK_EVERY).await,
         }
@@ -112,13 +111,14 @@ async fn follow(stack: &Stack, key: &str) -> String {
 }
 
 /// A dead message reaches the dead-letter queue after its last receive; the number found there.
-async fn wait_for_dead_letter(stack: &Stack, before: u64) -> u64 {
+async fn wait_for_dead_letter(stack: &Stack, before: u64) -> Result<u64, String> {
     let begun = Instant::now();
     loop {
-        let (queue, dead) = (stack.queue().await, stack.dead_letters().await);
+        let queue = stack.depth(Resource::Queue).await?;
+        let dead = stack.depth(Resource::DeadLetterQueue).await?;
         let is_quiet = queue == Depth { visible: 0, hidden: 0 } && dead.visible > before;
         if is_quiet || begun.elapsed() > PATIENCE {
-            return dead.visible;
+            return Ok(dead.visible);
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -1,6 +1,7 @@
 //! The live view: rows and entities of this session, printed again when something changes.
 
 use crate::tables;
+use aws::Resource;
 use ledger::{Entity, Millis, Row};
 use std::{
     collections::BTreeSet,
@@ -51,11 +52,12 @@ async fn look(stack: &Stack, since: u64) -> Result<Look, String> {
         .collect();
     let mut entities = Vec::new();
     for key in keys {
-        if let Some(entity) = stack.entity(&key).await {
+        if let Some(entity) = stack.find_entity(&key).await? {
             entities.push((key, entity));
         }
     }
-    let (queue, dead_letters) = (stack.queue().await, stack.dead_letters().await);
+    let queue = stack.depth(Resource::Queue).await?;
+    let dead_letters = stack.depth(Resource::DeadLetterQueue).await?;
     Ok(Look { rows, entities, queue, dead_letters })
 }
 

@@ -60,12 +60,24 @@ impl Stack {
 
     /// A row, by its key.
     pub async fn row(&self, key: &str) -> Option<Row> {
-        self.aws.row(&EventKey::parse(key).unwrap()).await.unwrap()
+        self.find_row(key).await.unwrap()
+    }
+
+    /// A row, by its key; an error is the stack's.
+    pub async fn find_row(&self, key: &str) -> Result<Option<Row>, String> {
+        let key = EventKey::parse(key).map_err(|error| error.to_string())?;
+        self.aws.row(&key).await.map_err(|error| error.to_string())
     }
 
     /// An entity, by its key.
     pub async fn entity(&self, key: &str) -> Option<Entity> {
-        self.aws.entity(&EntityKey::parse(key).unwrap()).await.unwrap()
+        self.find_entity(key).await.unwrap()
+    }
+
+    /// An entity, by its key; an error is the stack's.
+    pub async fn find_entity(&self, key: &str) -> Result<Option<Entity>, String> {
+        let key = EntityKey::parse(key).map_err(|error| error.to_string())?;
+        self.aws.entity(&key).await.map_err(|error| error.to_string())
     }
 
     /// A row's body, gathered and checked as the consumer does it.

@@ -16,7 +16,8 @@ use workflow::ports::{Conditional, PortError, Trouble};
 
 const STEP: &str = "apply";
 
-const WAITS: &str = "#format = :format AND #status = :waiting";
+/// A row that was leased out of its wait keeps the wait's far due time: it is woken too.
+const WAITS: &str = "#format = :format AND #status IN (:waiting, :processing)";
 const WAKE: &str = "SET #bucket = :bucket, #due_at = :now";
 
 impl Aws {
@@ -49,6 +50,7 @@ pub(super) fn wake(table: &str, ask: &Wake, now: Millis) -> Update {
     Update::new(table, ask.key.as_str(), WAITS, WAKE)
         .number(super::FORMAT, ROW_FORMAT)
         .text(":waiting", Status::Waiting)
+        .text(":processing", Status::Processing)
         .text(":bucket", Bucket::Pending(ask.key.shard()))
         .number(":now", now.0)
 }
