@@ -59,7 +59,7 @@ pub(crate) async fn deliver(stack: &Stack, story: &Story) -> Result<Found, Strin
             answer: answer.status,
         }));
     }
-    let dead_after = wait_for_dead_letter(stack, dead_before.visible).await?;
+    let dead_after = wait_for_dead_letter(stack, dead_before.total()).await?;
     let entities = story.entities.iter().map(|want| async {
         let found = stack.find_entity(&want.key).await?;
         Ok::<_, String>((want.key.clone(), found))
@@ -72,7 +72,7 @@ pub(crate) async fn deliver(stack: &Stack, story: &Story) -> Result<Found, Strin
         rows,
         entities: try_join_all(entities).await?,
         queue: stack.depth(Resource::Queue).await?,
-        dead_letters: (dead_before.visible, dead_after),
+        dead_letters: (dead_before.total(), dead_after),
     })
 }
 
@@ -116,9 +116,9 @@ async fn wait_for_dead_letter(stack: &Stack, before: u64) -> Result<u64, String>
     loop {
         let queue = stack.depth(Resource::Queue).await?;
         let dead = stack.depth(Resource::DeadLetterQueue).await?;
-        let is_quiet = queue == Depth { visible: 0, hidden: 0 } && dead.visible > before;
+        let is_quiet = queue == Depth { visible: 0, hidden: 0 } && dead.total() > before;
         if is_quiet || begun.elapsed() > PATIENCE {
-            return Ok(dead.visible);
+            return Ok(dead.total());
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

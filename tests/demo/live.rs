@@ -71,7 +71,9 @@ fn show(look: &Look) -> Result<(), String> {
     tables::show_entities(look.entities.iter().map(|(key, entity)| (key.as_str(), entity)));
     println!(
         "\nqueue: {} waiting, {} in work; dead-letter queue: {}   (Ctrl-C stops)",
-        look.queue.visible, look.queue.hidden, look.dead_letters.visible
+        look.queue.visible,
+        look.queue.hidden,
+        look.dead_letters.total()
     );
     Ok(())
 }

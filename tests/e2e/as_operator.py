@@ -44,15 +44,27 @@ def logs(command):
 
 def redrive(command):
     sqs = client("sqs")
-    moved = 0
-    while True:
-        messages = sqs.receive_message(QueueUrl=command["dlq"], MaxNumberOfMessages=10).get("Messages", [])
-        if not messages:
-            return moved
-        for message in messages:
+    moved = []
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        new = 0
+        answer = sqs.receive_message(QueueUrl=command["dlq"], MaxNumberOfMessages=10, WaitTimeSeconds=1)
+        for message in answer.get("Messages", []):
+            handle = {"QueueUrl": command["dlq"], "ReceiptHandle": message["ReceiptHandle"]}
+            if message["Body"] in moved:
+                # It has been to the queue and is back: dead again.
+                sqs.change_message_visibility(**handle, VisibilityTimeout=0)
+                continue
             sqs.send_message(QueueUrl=command["queue"], MessageBody=message["Body"], MessageGroupId="redrive")
-            sqs.delete_message(QueueUrl=command["dlq"], ReceiptHandle=message["ReceiptHandle"])
-            moved += 1
+            sqs.delete_message(**handle)
+            moved.append(message["Body"])
+            new += 1
+        # What the steward looks at just now is hidden for a few seconds.
+        hidden = "ApproximateNumberOfMessagesNotVisible"
+        left = sqs.get_queue_attributes(QueueUrl=command["dlq"], AttributeNames=[hidden])["Attributes"][hidden]
+        if not new and left == "0":
+            break
+    return len(moved)
 
 
 def polling(command):

@@ -90,14 +90,14 @@ pub(crate) async fn a_redriven_message_of_a_settled_row_changes_nothing(suite: &
     assert_eq!(suite.post(STRIPE, &sample).await.status, 200);
     let row = suite.stack.row_in(&format!("{STRIPE}#{id}"), Status::Settled).await;
     let entity = suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap();
-    let dead = suite.stack.dead_letters().await.visible;
+    let dead = suite.stack.dead_letters().await.total();
     suite.to_dead_letters(&row).await;
     redrive(suite);
     suite.stack.queue_is_empty().await;
     assert_eq!(suite.stack.row(row.evidence.key.as_str()).await.unwrap(), row);
     assert_eq!(suite.stack.entity(&Suite::subscription_key(&subscription)).await.unwrap(), entity);
     // Earlier cases' poison is back; this message is not.
-    assert_eq!(suite.stack.dead_letters().await.visible, dead);
+    assert_eq!(suite.stack.dead_letters().await.total(), dead);
 }
 
 pub(crate) async fn a_claim_whose_message_was_lost_is_sent_by_the_steward(suite: &Suite) {
@@ -179,7 +179,7 @@ pub(crate) async fn a_row_whose_workers_died_is_buried_by_force(suite: &Suite) {
         lease: Some(Lease { owner: Token(6), until: lease_ended }),
         ..life
     });
-    let before = suite.stack.dead_letters().await.visible;
+    let before = suite.stack.dead_letters().await.total();
     suite.plant(&row).await;
     suite.steward();
     let row = suite.stack.row_in(row.evidence.key.as_str(), Status::Dead).await;
@@ -190,7 +190,7 @@ pub(crate) async fn a_row_whose_workers_died_is_buried_by_force(suite: &Suite) {
 }
 
 pub(crate) async fn a_message_without_a_row_ends_with_the_dead_letters(suite: &Suite) {
-    let before = suite.stack.dead_letters().await.visible;
+    let before = suite.stack.dead_letters().await.total();
     let key = ledger::EventKey::parse(&format!("github#{}", suite.id("nobody"))).unwrap();
     suite.send("ONCEHOOK_QUEUE_URL", &Message::new(key.clone(), "push", None)).await;
     shown_to_the_operator(suite, before).await;
@@ -199,7 +199,7 @@ pub(crate) async fn a_message_without_a_row_ends_with_the_dead_letters(suite: &S
 
 async fn shown_to_the_operator(suite: &Suite, before: u64) {
     until("one more dead letter", Duration::from_secs(30), async || {
-        match suite.stack.dead_letters().await.visible {
+        match suite.stack.dead_letters().await.total() {
             now if now == before + 1 => Ok(()),
             now => Err(format!("{now} where there were {before}")),
         }

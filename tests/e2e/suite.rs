@@ -53,6 +53,7 @@ impl Suite {
         let port = endpoint.rsplit(':').next().and_then(|port| port.parse().ok());
         upstream.send_replace(port.ok_or_else(|| format!("{endpoint} has no port"))?);
         let stack = runtime.block_on(Stack::connect(local.env().clone()))?;
+        runtime.spawn(take_down_when_interrupted(local.dir().to_path_buf()));
         Ok(Self {
             stack,
             proxy,
@@ -198,6 +199,14 @@ impl Suite {
     /// The key of an entity of [`STRIPE`].
     pub(crate) fn subscription_key(id: &str) -> String {
         format!("{STRIPE}#subscription#{id}")
+    }
+}
+
+/// The emulator has a session of its own, which Ctrl-C does not reach.
+async fn take_down_when_interrupted(dir: PathBuf) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        let stopped = LocalStack::take_down(&dir);
+        std::process::exit(if stopped.is_ok() { 130 } else { 1 });
     }
 }
 

@@ -55,6 +55,17 @@ impl LocalStack {
         &self.env
     }
 
+    /// Where its files lie.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Takes down the stack whose files lie in `dir`: for whoever is interrupted.
+    pub fn take_down(dir: &Path) -> Result<(), String> {
+        run(local_py("down", dir))
+    }
+
     /// Takes the stack down and checks that nothing of it is left running.
     pub fn down(self) -> Result<(), String> {
         self.stop()
@@ -64,7 +75,7 @@ impl LocalStack {
         if !self.dir.path().join("state.json").exists() {
             return Ok(());
         }
-        run(local_py("down", self.dir.path()))?;
+        Self::take_down(self.dir.path())?;
         match members(self.emulator_pid).as_slice() {
             [] => Ok(()),
             left => Err(format!("processes {left:?} of the stack are still running")),

@@ -42,6 +42,14 @@ pub struct Depth {
     pub hidden: u64,
 }
 
+impl Depth {
+    /// All of them. The steward hides dead letters for a moment while it looks at them.
+    #[must_use]
+    pub const fn total(self) -> u64 {
+        self.visible + self.hidden
+    }
+}
+
 impl Stack {
     /// Connects to the stack that the variables name. It has to be a local one.
     pub async fn connect(env: EnvFile) -> Result<Self, String> {

@@ -42,13 +42,16 @@ pub fn run_cases<C: Send + Sync + 'static>(
         .map(|case| {
             let shared = Arc::clone(&shared);
             Trial::test(case.name, move || {
-                catch_unwind(AssertUnwindSafe(|| (case.run)(&shared))).map_err(|_| last_panic())
+                catch_unwind(AssertUnwindSafe(|| (case.run)(&shared)))
+                    .map_err(|_| Failed::from(last_panic()))
             })
         })
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = match Arc::try_unwrap(shared) {
-        Ok(shared) => end(shared),
+        Ok(shared) => {
+            catch_unwind(AssertUnwindSafe(|| end(shared))).unwrap_or_else(|_| Err(last_panic()))
+        }
         Err(_) => Err("a case kept what the suite shares".to_owned()),
     };
     match ended {
@@ -78,6 +81,6 @@ fn note_panics() {
     }));
 }
 
-fn last_panic() -> Failed {
-    Failed::from(std::mem::take(&mut *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)))
+fn last_panic() -> String {
+    std::mem::take(&mut *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -229,7 +229,11 @@ pub(crate) struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = if self.is_complete { "complete" } else { "cut off" };
+        let end = match &self.counterexample {
+            Some(_) => "broken",
+            None if self.is_complete => "complete",
+            None => "cut off",
+        };
         write!(
             f,
             "{:<28} {:>9} states {:>10} steps  depth {:>3}  {:>6.1} s  {end}  ({} lives, {} entities, {} rescues)",

@@ -79,7 +79,8 @@ pub(crate) fn standard() -> Vec<Bounds> {
     ]
 }
 
-/// Everything at once, nearest behaviours first, up to a number of states each.
+/// The standard suite, and before it larger spaces: some to their end, some with everybody
+/// interleaving step by step, nearest behaviours first, up to a number of states.
 pub(crate) fn large() -> Vec<Bounds> {
     let everything = |name, projection, states_max| Bounds {
         operator: true,
@@ -91,26 +92,25 @@ pub(crate) fn large() -> Vec<Bounds> {
         states_max,
         ..Bounds::new(name, projection)
     };
-    let turns = |name, projection, states_max| Bounds {
+    let to_the_end = |name, projection| Bounds {
+        deliveries: &[0, 1],
         coarse: true,
-        ..everything(name, projection, states_max)
+        deploy: false,
+        ..everything(name, projection, usize::MAX)
     };
     let mut all = vec![
-        everything("all at once, snapshot", Projection::Snapshot, 2_500_000),
-        everything("all at once, sequence", Projection::Sequence, 2_500_000),
-        everything("all at once, delta", Projection::Delta, 2_000_000),
-        turns("whole turns, sequence", Projection::Sequence, 2_500_000),
-        turns("whole turns, snapshot", Projection::Snapshot, 2_000_000),
-        turns("whole turns, both", Projection::Both, 2_000_000),
+        to_the_end("all but a deploy, sequence", Projection::Sequence),
+        Bounds {
+            deliveries: &[0, 0, 1],
+            permanent: false,
+            ..to_the_end("an operator, three arrive", Projection::Snapshot)
+        },
+        to_the_end("all but a deploy, snapshot", Projection::Snapshot),
+        everything("step by step, sequence", Projection::Sequence, 2_000_000),
+        everything("step by step, snapshot", Projection::Snapshot, 2_000_000),
         Bounds {
             deliveries: &[0, 0],
-            ..everything("one event, all at once", Projection::Delta, 2_500_000)
-        },
-        Bounds {
-            deploy: false,
-            permanent: false,
-            throttle: false,
-            ..turns("an operator, two events", Projection::Snapshot, 2_000_000)
+            ..everything("step by step, one event", Projection::Delta, 2_500_000)
         },
     ];
     all.extend(standard());
