@@ -8,8 +8,8 @@ use ledger::{Entity, Millis, Policy, Row, Status};
 use std::{future::Future, sync::Arc};
 use verifier::{Answer, Headers};
 use workflow::{
-    Consumer, Keyring, Receiver, Steward, body, consume::Record, receive::Delivery, steward::Tally,
-    twin::Twin,
+    CertificateCache, Consumer, Keyring, Receiver, Steward, body, consume::Record,
+    receive::Delivery, steward::Tally, twin::Twin,
 };
 
 /// The functions' time limits, as in the template.
@@ -96,6 +96,7 @@ impl WorldBuilder {
                 config: config.clone(),
                 policy: self.policy.clone(),
                 keyring,
+                certificates: CertificateCache::default(),
                 public_url: Some("https://hooks.example".to_owned()),
             },
             consumer: Consumer {
