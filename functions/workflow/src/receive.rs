@@ -126,7 +126,12 @@ impl<P: ReceiverPorts> Receiver<P> {
             return (answer, Line::new(Level::Info, "handshake answered").count("Handshake"));
         }
         match self.verify(source, &request, &keys, now).await {
-            Ok(verified) => self.accept_all(source, delivery, &request, &verified, now).await,
+            Ok(verified) => {
+                // The keys may have been read again meanwhile.
+                let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
+                let position = keys.iter().position(|key| key.kid() == verified.kid);
+                self.accept_all(source, delivery, &request, &verified, position, now).await
+            }
             Err(rejection) => rejected(&rejection),
         }
     }

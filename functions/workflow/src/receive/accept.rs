@@ -23,6 +23,10 @@ const CLAIMS_AT_ONCE: usize = 16;
 /// A proof this much short of its mark's life is not taken: clocks differ.
 const MARK_MARGIN_MS: u64 = 86_400_000;
 
+/// Which of a source's keys verified, by its place in the list: three names at most, where one for
+/// each `kid` would be a metric without end. Which `kid` that is stands in the line.
+const VERIFIED_BY: [&str; 3] = ["VerifiedByKey1", "VerifiedByKey2", "VerifiedByKey3"];
+
 /// What became of one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Accepted {
@@ -57,6 +61,7 @@ impl<P: ReceiverPorts> Receiver<P> {
         delivery: &Delivery,
         request: &Request<'_>,
         verified: &Verified,
+        position: Option<usize>,
         now: Millis,
     ) -> (Answer, Line) {
         let events = source.preset.events(request);
@@ -70,6 +75,9 @@ impl<P: ReceiverPorts> Receiver<P> {
             .buffer_unordered(CLAIMS_AT_ONCE);
         let mut line =
             Line::new(Level::Info, "delivery accepted").with("key.kid", verified.kid.as_str());
+        if let Some(metric) = position.and_then(|position| VERIFIED_BY.get(position)) {
+            line = line.count(metric);
+        }
         let mut failure = None;
         while let Some(outcome) = claims.next().await {
             match outcome {
