@@ -2,7 +2,7 @@
 
 use crate::{Call, Sample, now_ms};
 use config::Config;
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 use verifier::{Headers, Key, Request};
 
 /// Signs deliveries for the sources of one configuration.
@@ -98,7 +98,11 @@ impl Signer {
         let preset = &self.config.source(source).unwrap().preset;
         let path = format!("/webhooks/{source}");
         let url = self.base.as_ref().map(|base| format!("{base}{path}"));
-        let body = preset.sign_body(&body, key).unwrap().into_owned();
+        let signed_inside = match preset.sign_body(&body, key).unwrap() {
+            Cow::Owned(signed) => Some(signed),
+            Cow::Borrowed(_) => None,
+        };
+        let body = signed_inside.unwrap_or(body);
         let sign = |headers: &Headers| {
             let request = Request {
                 method: "POST",

@@ -183,3 +183,34 @@ fn the_shipped_file_without_any_one_line_is_read_or_refused_and_never_panics() {
         }
     }
 }
+
+#[test]
+fn the_sources_that_the_readme_shows_are_right() {
+    let readme = include_str!("../../../README.md");
+    let blocks: Vec<&str> = readme
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("\n```").map(|(block, _)| block))
+        .collect();
+    let config = parse(&blocks.join("\n"), &template);
+    let acme = source(&config, "acme");
+    assert_eq!((acme.preset.title(), acme.projections.len()), ("Acme", 1));
+    assert_eq!(source(&config, "stripe-live").projections.len(), 1);
+}
+
+#[test]
+fn the_local_stack_has_a_key_for_every_source() {
+    let secrets = include_str!("../../../infra/local-secrets.json");
+    let secrets: Value = serde_json::from_str(secrets).unwrap_or_else(|error| panic!("{error}"));
+    let config = parse(SHIPPED, &template);
+    for source in config.sources() {
+        let keys = secrets.get(&source.secret).and_then(Value::as_array);
+        let keys = keys.unwrap_or_else(|| panic!("no key for {}", source.name));
+        assert!((1..=3).contains(&keys.len()), "{}", source.name);
+        for key in keys {
+            let text = |field: &str| key.get(field).and_then(Value::as_str).unwrap_or_default();
+            let read = source.preset.key(text("kid"), text("key"));
+            assert!(read.is_ok(), "{}: {:?}", source.name, read.err());
+        }
+    }
+}
