@@ -49,7 +49,6 @@ fn vendor(package: &'static str, signs: Signs, source: &'static str, payload: St
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn table(suite: &Suite) -> Vec<Vendor> {
     use Signs::{Package, Product};
     let id = |stem: &str| suite.id(stem);
