@@ -171,3 +171,22 @@ pub(crate) async fn chunks_and_notes_come_back_as_written(stores: &Stores) {
         chunks_and_notes(store.ports(), &pk).await;
     }
 }
+
+async fn bound_once(ledger: &impl Ledger, pk: &str) {
+    let expires_at = Seconds(NOW.0 / 1_000 + 1_000_000);
+    let bind = async |pk: &str, value: u8| ledger.bind(pk, &[value; 32], expires_at).await.unwrap();
+    assert!(bind(pk, 1).await, "nobody's yet");
+    assert!(bind(pk, 1).await, "its own again");
+    assert!(!bind(pk, 2).await, "another's");
+    assert!(bind(pk, 1).await, "a refusal changes nothing");
+    assert!(bind(&format!("{pk}x"), 2).await, "another proof");
+}
+
+pub(crate) async fn a_proof_is_bound_once(stores: &Stores) {
+    let source = ledger::SourceName::new("paypal").unwrap();
+    let pk = EventKey::proof(&source, "b2384410-f8d2-11e4-8bf3-77339302725b").unwrap();
+    bound_once(stores.twin.ports(), &pk).await;
+    for store in &stores.emulators {
+        bound_once(store.ports(), &pk).await;
+    }
+}

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     let cases = cases![
         indexes::both_indexes_list_alike,
         indexes::chunks_and_notes_come_back_as_written,
+        indexes::a_proof_is_bound_once,
         // Early: moto copies its tables for every transaction.
         apply::apply_under_the_fence,
         apply::apply_behind_the_version_guard,

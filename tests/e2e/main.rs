@@ -15,9 +15,11 @@ mod calls;
 mod fuzz;
 mod keep;
 mod order;
+mod providers;
 mod refuse;
 mod revive;
 mod suite;
+mod vendors;
 
 use std::process::ExitCode;
 use suite::Suite;
@@ -32,6 +34,11 @@ macro_rules! cases {
 fn main() -> ExitCode {
     let cases = cases![
         accept::official_sdks_are_accepted_and_their_bytes_kept,
+        vendors::every_vendors_own_package_agrees_to_the_byte,
+        providers::a_batch_becomes_a_row_each_and_one_bad_element_loses_no_neighbour,
+        providers::a_delivery_of_more_than_500_events_is_kept_whole_and_dead,
+        providers::handshakes_are_answered_and_probes_get_their_401,
+        providers::old_new_and_local_keys_verify_and_the_row_says_which,
         accept::the_base64_flag_decides_how_a_body_is_read,
         accept::megabytes_come_back_byte_for_byte,
         order::two_hundred_copies_at_once_are_one_row_and_one_change,

@@ -35,6 +35,8 @@ pub struct Answered {
     pub status: u16,
     /// The body, as text.
     pub text: String,
+    /// The content type; empty where there is none.
+    pub content_type: String,
 }
 
 /// A client that follows no redirect and waits as long as a provider would.
@@ -72,8 +74,10 @@ impl Http {
         }
         let answer = request.body(call.body).send().await.map_err(|error| chain(&error))?;
         let status = answer.status().as_u16();
+        let content_type = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
         let text = answer.bytes().await.map_err(|error| chain(&error))?;
-        Ok(Answered { status, text: String::from_utf8_lossy(&text).into_owned() })
+        Ok(Answered { status, text: String::from_utf8_lossy(&text).into_owned(), content_type })
     }
 
     /// Sends one request that has to be answered.

@@ -2,7 +2,7 @@
 
 use crate::{Call, Sample, now_ms};
 use config::Config;
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 use verifier::{Headers, Key, Request};
 
 /// Signs deliveries for the sources of one configuration.
@@ -10,6 +10,7 @@ use verifier::{Headers, Key, Request};
 pub struct Signer {
     config: Config,
     secrets: BTreeMap<String, Vec<(String, String)>>,
+    base: Option<String>,
 }
 
 impl Signer {
@@ -28,7 +29,24 @@ impl Signer {
             let keys = list.iter().map(|entry| text(entry, "kid").zip(text(entry, "key")));
             secrets.insert(name, keys.collect::<Option<Vec<_>>>().ok_or_else(bad)?);
         }
-        Ok(Self { config, secrets })
+        Ok(Self { config, secrets, base: None })
+    }
+
+    /// Signs for an API at this public address, for the providers that sign the URL.
+    #[must_use]
+    pub fn at(mut self, base: &str) -> Self {
+        self.base = Some(base.to_owned());
+        self
+    }
+
+    /// A source's key of this name.
+    #[must_use]
+    pub fn key(&self, source: &str, kid: &str) -> Key {
+        let known = self.config.source(source).unwrap();
+        let mut keys = self.secrets.get(&known.secret).into_iter().flatten();
+        let found = keys.find(|(known, _)| known == kid);
+        let (kid, text) = found.unwrap_or_else(|| panic!("{source} has no key {kid}"));
+        known.preset.key(kid, text).unwrap()
     }
 
     /// The text of a source's first key, for those who sign by themselves.
@@ -79,12 +97,18 @@ impl Signer {
     ) -> Call {
         let preset = &self.config.source(source).unwrap().preset;
         let path = format!("/webhooks/{source}");
+        let url = self.base.as_ref().map(|base| format!("{base}{path}"));
+        let signed_inside = match preset.sign_body(&body, key).unwrap() {
+            Cow::Owned(signed) => Some(signed),
+            Cow::Borrowed(_) => None,
+        };
+        let body = signed_inside.unwrap_or(body);
         let sign = |headers: &Headers| {
             let request = Request {
                 method: "POST",
                 path: &path,
                 query: "",
-                public_url: None,
+                public_url: url.as_deref(),
                 headers,
                 body: &body,
             };

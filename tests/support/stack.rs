@@ -62,7 +62,7 @@ impl Stack {
         let config = aws::config(&settings).map_err(|error| error.to_string())?;
         let aws = Aws::new(&sdk(&env).await?, settings, Timeouts::worker());
         let document = aws.fetch().await.map_err(|error| error.to_string())?;
-        let signer = Signer::new(config.clone(), &document)?;
+        let signer = Signer::new(config.clone(), &document)?.at(env.get("ONCEHOOK_URL")?);
         Ok(Self { http: Http::new(env.get("ONCEHOOK_URL")?), aws, config, signer, env })
     }
 

@@ -8,10 +8,12 @@ use ledger::{Entity, Millis, Policy, Row, Status};
 use std::{future::Future, sync::Arc};
 use verifier::{Answer, Headers};
 use workflow::{
-    Consumer, Keyring, Receiver, Steward, body, consume::Record, receive::Delivery, steward::Tally,
-    twin::Twin,
+    CertificateCache, Consumer, Keyring, Receiver, Steward, body, consume::Record,
+    receive::Delivery, steward::Tally, twin::Twin,
 };
 
+/// Where providers call.
+const PUBLIC_URL: &str = "https://hooks.example";
 /// The functions' time limits, as in the template.
 const RECEIVER_MS: u64 = 8_000;
 const CONSUMER_MS: u64 = 30_000;
@@ -87,7 +89,7 @@ impl WorldBuilder {
         let twin = Arc::new(Twin::new(self.policy.clone(), self.now));
         let document = serde_json::Value::Object(self.secret).to_string();
         twin.set_secret(&document);
-        let signer = Signer::new(config.clone(), &document).unwrap();
+        let signer = Signer::new(config.clone(), &document).unwrap().at(PUBLIC_URL);
         let keyring = Keyring::new(self.allow_local);
         now(keyring.load(&*twin, &config));
         World {
@@ -96,7 +98,8 @@ impl WorldBuilder {
                 config: config.clone(),
                 policy: self.policy.clone(),
                 keyring,
-                public_url: Some("https://hooks.example".to_owned()),
+                certificates: CertificateCache::default(),
+                public_url: Some(PUBLIC_URL.to_owned()),
             },
             consumer: Consumer {
                 ports: Arc::clone(&twin),

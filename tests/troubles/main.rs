@@ -17,7 +17,7 @@ use std::{
 };
 use support::{AwsStub, Call, Sample, Signer, StubAnswer, now_ms};
 use verifier::Headers;
-use workflow::{Keyring, Receiver, receive::Delivery};
+use workflow::{CertificateCache, Keyring, Receiver, receive::Delivery};
 
 const SOURCE: &str = "stripe-live";
 const DYNAMODB: &str = "com.amazonaws.dynamodb.v20120810#";
@@ -45,6 +45,7 @@ async fn receiver(stub: &AwsStub) -> Receiver<Aws> {
         config: aws::config(&settings).unwrap(),
         policy: Policy::default(),
         keyring: Keyring::new(false),
+        certificates: CertificateCache::default(),
         public_url: None,
         ports: Arc::new(Aws::new(&sdk, settings, Timeouts::receiver(&Policy::default()))),
     }

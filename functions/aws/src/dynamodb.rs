@@ -179,6 +179,15 @@ impl Ledger for Aws {
         self.date_chunk(pk, expires_at).await
     }
 
+    async fn bind(
+        &self,
+        pk: &str,
+        value: &[u8; 32],
+        expires_at: Seconds,
+    ) -> Result<bool, PortError> {
+        self.write_mark(pk, value, expires_at).await
+    }
+
     async fn notes(&self) -> Result<StewardNotes, PortError> {
         self.read_notes().await
     }

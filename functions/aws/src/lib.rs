@@ -1,4 +1,4 @@
-//! The ports on AWS: DynamoDB, SQS, Secrets Manager, the clock, randomness and metrics.
+//! The ports on AWS: DynamoDB, SQS, Secrets Manager, certificates, the clock, randomness and metrics.
 //!
 //! One type, [`Aws`], is all the ports at once. What a verb may do is decided by the pure
 //! functions of the `ledger` crate; here the same rule stands a second time, as the condition
@@ -12,6 +12,7 @@
 //! Deliberately absent: rules, retry budgets and anything that looks at a body.
 
 mod adapter;
+mod certificates;
 mod clients;
 mod clock;
 pub mod diagnostics;

@@ -2,7 +2,7 @@
 //!
 //! A ledger key is `<source>#<event id>`. Source names cannot contain `#`, so the first `#`
 //! splits whatever the provider puts into its ids, and cannot begin with `_`, so internal rows
-//! (`_b#...`, `_c#...`) never meet a provider's.
+//! (`_b#...`, `_c#...`, `_t#...`) never meet a provider's.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -112,6 +112,11 @@ impl EventKey {
     #[must_use]
     pub fn chunk(&self, body_sha256: &[u8; 32], n: u32) -> String {
         format!("_b#{}#{n}#{}", hex::encode(body_sha256), self.0)
+    }
+
+    /// The key of the mark that binds a proof of `source` to its one event: `_t#<source>#<proof>`.
+    pub fn proof(source: &SourceName, proof: &str) -> Result<String, KeyError> {
+        Ok(format!("_t#{source}#{}", bounded(proof)?))
     }
 
     /// Reads a key as stored, in a message or on a command line.

@@ -13,7 +13,7 @@ use config::Config;
 use ledger::{Millis, Policy};
 use std::{path::PathBuf, sync::Arc};
 use verifier::Headers;
-use workflow::{Consumer, Keyring, Receiver, receive::Delivery, twin::Twin};
+use workflow::{CertificateCache, Consumer, Keyring, Receiver, receive::Delivery, twin::Twin};
 
 /// The published test secrets of the local stack.
 pub(crate) const SECRETS: &str = include_str!("../../../infra/local-secrets.json");
@@ -84,6 +84,7 @@ impl Stack {
                 config: config(),
                 policy: policy.clone(),
                 keyring: Keyring::new(true),
+                certificates: CertificateCache::default(),
                 public_url: None,
             },
             consumer: Consumer {

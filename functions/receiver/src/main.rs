@@ -11,7 +11,7 @@ use lambda_http::{
 use ledger::Millis;
 use serde_json::value::RawValue;
 use std::{process::ExitCode, sync::Arc, time::Duration};
-use workflow::{Keyring, Receiver};
+use workflow::{CertificateCache, Keyring, Receiver};
 
 const NEEDED: &[Resource] = &[Resource::LedgerTable, Resource::Queue, Resource::SigningSecret];
 /// What opening connections and reading keys may take of the start.
@@ -37,6 +37,7 @@ async fn serve() -> Result<(), Error> {
         config: aws::config(&settings)?,
         policy: settings.policy.clone(),
         keyring: Keyring::new(settings.is_local()),
+        certificates: CertificateCache::default(),
         public_url: settings.public_url.clone(),
         ports: Arc::new(Aws::connect(settings, timeouts).await),
     };

@@ -17,6 +17,10 @@ pub struct Event<'b> {
     pub live: Option<bool>,
     /// SHA-256 of what the preset says identifies a resend. `None`: nothing to compare.
     pub identity: Option<[u8; 32]>,
+    /// What proves this event and no other, such as the id of a signed transmission, where the
+    /// preset says that the proof itself does not cover the body. Another event under the same
+    /// value is not to be worked.
+    pub proof: Option<String>,
     /// When it happened, by the provider's word, in milliseconds since the Unix epoch.
     pub occurred_at_ms: Option<u64>,
     /// This event's bytes: the whole body, or its slice of a batch.
@@ -34,6 +38,7 @@ impl Event<'_> {
             event_type: self.event_type,
             live: self.live,
             identity: self.identity,
+            proof: self.proof,
             occurred_at_ms: self.occurred_at_ms,
             body: Cow::Owned(self.body.into_owned()),
             unusable: self.unusable,

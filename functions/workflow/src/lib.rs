@@ -6,6 +6,7 @@
 //! answer or a failure leads to, and what is reported.
 
 pub mod body;
+pub mod certificates;
 pub mod consume;
 pub mod keyring;
 pub mod ports;
@@ -16,6 +17,7 @@ pub mod telemetry;
 pub mod twin;
 mod within;
 
+pub use certificates::CertificateCache;
 pub use consume::Consumer;
 pub use keyring::Keyring;
 pub use receive::Receiver;

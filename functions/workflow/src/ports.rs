@@ -201,6 +201,15 @@ pub trait Ledger: Send + Sync {
         expires_at: ledger::Seconds,
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 
+    /// Binds the key `pk` to `value` until `expires_at`, unless it is bound to another value.
+    /// Whether it is bound to this one now.
+    fn bind(
+        &self,
+        pk: &str,
+        value: &[u8; 32],
+        expires_at: ledger::Seconds,
+    ) -> impl Future<Output = Result<bool, PortError>> + Send;
+
     /// The steward's notebook: the row `_s#steward`.
     fn notes(&self) -> impl Future<Output = Result<StewardNotes, PortError>> + Send;
     /// Writes the notebook. The last writer wins: the notes are hints, every act is conditional.
@@ -275,6 +284,14 @@ pub trait SecretStore: Send + Sync {
     fn fetch(&self) -> impl Future<Output = Result<String, PortError>> + Send;
 }
 
+/// Certificates that a provider's requests point to.
+pub trait Certificates: Send + Sync {
+    /// Fetches what stands at `url`, which the verifier found to be the provider's own. Follows no
+    /// redirect, reads a bounded answer, ends within two seconds. [`Trouble::Invalid`] says that
+    /// there is no certificate at this address, anything else that it could not be asked.
+    fn certificate(&self, url: &str) -> impl Future<Output = Result<Vec<u8>, PortError>> + Send;
+}
+
 /// Time.
 pub trait Clock: Send + Sync {
     /// Now.
@@ -293,11 +310,12 @@ pub trait Entropy: Send + Sync {
 
 /// Everything the receiver needs.
 pub trait ReceiverPorts:
-    Ledger + Outbox + SecretStore + Clock + Entropy + crate::telemetry::Telemetry
+    Ledger + Outbox + SecretStore + Certificates + Clock + Entropy + crate::telemetry::Telemetry
 {
 }
-impl<P: Ledger + Outbox + SecretStore + Clock + Entropy + crate::telemetry::Telemetry> ReceiverPorts
-    for P
+impl<
+    P: Ledger + Outbox + SecretStore + Certificates + Clock + Entropy + crate::telemetry::Telemetry,
+> ReceiverPorts for P
 {
 }
 

@@ -9,6 +9,7 @@
 mod accept;
 
 use crate::{
+    certificates::CertificateCache,
     keyring::Keyring,
     ports::ReceiverPorts,
     telemetry::{Level, Line, MetricUnit, shown},
@@ -49,6 +50,8 @@ pub struct Receiver<P> {
     pub policy: Policy,
     /// The keys.
     pub keyring: Keyring,
+    /// The providers' certificates fetched of late.
+    pub certificates: CertificateCache,
     /// The configured public address, without a trailing slash, for schemes that sign the URL.
     pub public_url: Option<String>,
 }
@@ -123,7 +126,12 @@ impl<P: ReceiverPorts> Receiver<P> {
             return (answer, Line::new(Level::Info, "handshake answered").count("Handshake"));
         }
         match self.verify(source, &request, &keys, now).await {
-            Ok(verified) => self.accept_all(source, delivery, &request, &verified, now).await,
+            Ok(verified) => {
+                // The keys may have been read again meanwhile.
+                let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
+                let position = keys.iter().position(|key| key.kid() == verified.kid);
+                self.accept_all(source, delivery, &request, &verified, position, now).await
+            }
             Err(rejection) => rejected(&rejection),
         }
     }
@@ -137,13 +145,28 @@ impl<P: ReceiverPorts> Receiver<P> {
         keys: &[Key],
         now: Millis,
     ) -> Result<Verified, Rejection> {
-        let first = source.preset.verify(request, keys, now.0);
+        let first = self.verify_with(source, request, keys, now).await;
         let heals = first.as_ref().is_err_and(Rejection::may_heal_with_newer_keys);
         if heals && self.keyring.refresh(&*self.ports, &self.config).await {
             let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
-            return source.preset.verify(request, &keys, now.0);
+            return self.verify_with(source, request, &keys, now).await;
         }
         first
+    }
+
+    /// Verifies; where the request points to a certificate of its provider's, with that.
+    async fn verify_with(
+        &self,
+        source: &Source,
+        request: &Request<'_>,
+        keys: &[Key],
+        now: Millis,
+    ) -> Result<Verified, Rejection> {
+        let first = source.preset.verify(request, keys, now.0);
+        let Err(Rejection::NeedsCertificate { url }) = first else { return first };
+        let certificate = self.certificates.key(&*self.ports, &source.preset, &url).await?;
+        let keys: Vec<Key> = keys.iter().cloned().chain([certificate]).collect();
+        source.preset.verify(request, &keys, now.0)
     }
 }
 

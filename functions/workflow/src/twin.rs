@@ -9,7 +9,7 @@ mod ledger;
 mod queue;
 
 use crate::{
-    ports::{Clock, Entropy, PortError, SecretStore, StewardNotes, Trouble},
+    ports::{Certificates, Clock, Entropy, PortError, SecretStore, StewardNotes, Trouble},
     telemetry::{Line, Telemetry},
 };
 use ::ledger::{Bucket, Entity, EventKey, Jitter, Millis, Policy, Row, Token};
@@ -53,6 +53,7 @@ struct World {
     notes: StewardNotes,
     queue: SimQueue,
     secret: Option<String>,
+    certificates: BTreeMap<String, Vec<u8>>,
     lines: Vec<Line>,
     faults: Option<FaultPlan>,
 }
@@ -78,6 +79,11 @@ impl Twin {
     /// Stores the signing secret.
     pub fn set_secret(&self, document: &str) {
         self.world().secret = Some(document.to_owned());
+    }
+
+    /// Puts a certificate, or anything else, where requests may point to.
+    pub fn set_certificate(&self, url: &str, pem: &[u8]) {
+        self.world().certificates.insert(url.to_owned(), pem.to_vec());
     }
 
     /// Injects faults from now on.
@@ -248,6 +254,15 @@ impl SecretStore for Twin {
         let mut world = self.world();
         world.call("secret")?;
         world.secret.clone().ok_or_else(|| injected("secret", Trouble::Unavailable))
+    }
+}
+
+impl Certificates for Twin {
+    async fn certificate(&self, url: &str) -> Result<Vec<u8>, PortError> {
+        let mut world = self.world();
+        world.call("certificate")?;
+        let found = world.certificates.get(url).cloned();
+        found.ok_or_else(|| injected("certificate", Trouble::Invalid))
     }
 }
 

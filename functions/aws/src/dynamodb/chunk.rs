@@ -1,5 +1,5 @@
 //! Body chunks: rows of the ledger table without a status. `bytes`, and `expires_at` unless the
-//! body belongs to a row that waits for a person.
+//! body belongs to a row that waits for a person. And the marks of proofs, which look like them.
 
 use super::write::{Update, key};
 use crate::{
@@ -14,6 +14,9 @@ use workflow::ports::{PortError, Trouble};
 /// A chunk whose time to live was taken must not get one again from a late duplicate. Such a
 /// chunk has the same bytes, for their hash is in its key.
 const MAY_EXPIRE: &str = "attribute_not_exists(#pk) OR attribute_exists(#expires_at)";
+/// A mark is its own again, or nobody's yet. One that has expired and is not deleted yet still
+/// counts.
+const FREE: &str = "attribute_not_exists(#pk) OR #bytes = :bytes";
 const EXISTS: &str = "attribute_exists(#pk)";
 const KEEP: &str = "REMOVE #expires_at";
 const EXPIRE: &str = "SET #expires_at = :at";
@@ -47,6 +50,38 @@ impl Aws {
                     .is_some_and(PutItemError::is_conditional_check_failed_exception) =>
             {
                 Ok(())
+            }
+            Err(error) => Err(Failed::from_sdk(&error).at(step)),
+        }
+    }
+
+    pub(super) async fn write_mark(
+        &self,
+        pk: &str,
+        value: &[u8; 32],
+        expires_at: Seconds,
+    ) -> Result<bool, PortError> {
+        let step = "bind proof";
+        let table = self.resource(step, Resource::LedgerTable)?;
+        let item = Item::from([
+            ("pk".to_owned(), text(pk)),
+            ("bytes".to_owned(), blob(value)),
+            ("expires_at".to_owned(), number(expires_at.0)),
+        ]);
+        let call = self.clients.dynamodb.put_item().table_name(table).set_item(Some(item));
+        let call = call
+            .condition_expression(FREE)
+            .expression_attribute_names("#pk", "pk")
+            .expression_attribute_names("#bytes", "bytes")
+            .expression_attribute_values(":bytes", blob(value));
+        match call.send().await {
+            Ok(_) => Ok(true),
+            Err(error)
+                if error
+                    .as_service_error()
+                    .is_some_and(PutItemError::is_conditional_check_failed_exception) =>
+            {
+                Ok(false)
             }
             Err(error) => Err(Failed::from_sdk(&error).at(step)),
         }

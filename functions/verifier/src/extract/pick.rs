@@ -222,9 +222,8 @@ impl<'d> Visitor<'d> for Seed<'_, '_, 'd> {
 
     fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<(), A::Error> {
         let mut seen = vec![false; self.node.children.len()];
-        while let Some(key) = map.next_key::<Cow<'d, str>>()? {
-            let child =
-                self.node.children.iter().zip(seen.iter_mut()).find(|((name, _), _)| *name == key);
+        while let Some(child) = map.next_key_seed(ChildNamed(&self.node.children))? {
+            let child = child.and_then(|at| Some((self.node.children.get(at)?, seen.get_mut(at)?)));
             match child {
                 Some(((_, node), seen)) => {
                     if std::mem::replace(seen, true) && self.found.duplicate.is_none() {
@@ -241,11 +240,15 @@ impl<'d> Visitor<'d> for Seed<'_, '_, 'd> {
     }
 
     fn visit_seq<A: SeqAccess<'d>>(self, mut seq: A) -> Result<(), A::Error> {
+        let numbered: Vec<(usize, &Node)> = self
+            .node
+            .children
+            .iter()
+            .filter_map(|(name, node)| Some((place(name)?, node)))
+            .collect();
         let mut index: usize = 0;
         loop {
-            let name = index.to_string();
-            let child = self.node.children.iter().find(|(key, _)| *key == name);
-            let more = match child {
+            let more = match numbered.iter().find(|(wanted, _)| *wanted == index) {
                 Some((_, node)) => {
                     seq.next_element_seed(Seed { node, found: &mut *self.found })?.is_some()
                 }
@@ -257,6 +260,36 @@ impl<'d> Visitor<'d> for Seed<'_, '_, 'd> {
             index = index.saturating_add(1);
         }
     }
+}
+
+/// Reads a key and tells which child it names, without keeping it: a body may have a million keys.
+struct ChildNamed<'n>(&'n [(String, Node)]);
+
+impl<'d> DeserializeSeed<'d> for ChildNamed<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'d>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for ChildNamed<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|(name, _)| name == key))
+    }
+}
+
+/// The place in a list that a token names: digits without a leading zero (RFC 6901, section 4).
+fn place(token: &str) -> Option<usize> {
+    let canonical = token == "0"
+        || (!token.starts_with('0') && token.bytes().all(|byte| byte.is_ascii_digit()));
+    canonical.then(|| token.parse().ok()).flatten()
 }
 
 #[cfg(test)]

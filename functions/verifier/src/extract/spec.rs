@@ -32,6 +32,7 @@ pub(crate) struct EventSpec {
     time: Option<(Place, TimeUnit)>,
     identity: Identity,
     require: Vec<Place>,
+    proof: Option<Place>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +92,7 @@ impl EventSpec {
             },
             identity: read_identity(&section, &mut picks)?,
             require: places(&section, "require", section.value("require"), &mut picks)?,
+            proof: read_proof(&section, batch.is_some(), &mut picks)?,
             batch,
             picks,
         };
@@ -205,6 +207,10 @@ impl EventSpec {
                 .as_ref()
                 .and_then(|(place, word)| place.text(sight).map(|text| text == *word)),
             identity: self.identity(sight, &body),
+            proof: self
+                .proof
+                .as_ref()
+                .and_then(|place| Some(place.identifier(sight)?.into_owned())),
             occurred_at_ms: self
                 .time
                 .as_ref()
@@ -246,6 +252,7 @@ impl EventSpec {
     fn missing(&self, sight: &Sight<'_, '_>) -> Option<UnusableReason> {
         self.require
             .iter()
+            .chain(&self.proof)
             .find(|place| place.identifier(sight).is_none())
             .map(|place| UnusableReason::RequiredMissing { at: place.as_str().to_owned() })
     }
@@ -360,6 +367,20 @@ fn read_identity(section: &Section<'_>, picks: &mut Picks) -> Result<Identity, P
             Ok(Identity::Fields(fields))
         }
     }
+}
+
+/// What a delivery is proven by, where that may serve one event only.
+fn read_proof(
+    section: &Section<'_>,
+    in_batch: bool,
+    picks: &mut Picks,
+) -> Result<Option<Place>, PresetDefect> {
+    let Some(text) = section.string("one_event_per")? else { return Ok(None) };
+    if in_batch {
+        let allowed = "nothing beside `batch`: a delivery of many events has one proof";
+        return Err(section.defect("one_event_per", format!("`{text}`"), allowed));
+    }
+    Place::read(section, "one_event_per", text, picks).map(Some)
 }
 
 /// One place or a list of places; nothing is an empty list.

@@ -90,12 +90,23 @@ fn a_crafted_paypal_body_is_kept_beside_the_real_one_as_a_conflict() {
     let preset = preset("paypal");
     let vector = |id: &str| {
         let found = crate::vectors::of("paypal").into_iter().find(|v| v["id"] == id).unwrap();
-        Delivery::post(found["body"].as_str().unwrap())
+        Delivery::post(found["body"].as_str().unwrap()).header("paypal-transmission-id", "t-1")
     };
     let real = vector("paypal-007");
     let crafted = vector("paypal-014");
     let (real, crafted) = (real.event(&preset), crafted.event(&preset));
     assert_ne!(real.identity, crafted.identity);
+}
+
+#[test]
+fn a_paypal_event_names_the_transmission_that_proves_it() {
+    let preset = preset("paypal");
+    let delivery = Delivery::post(r#"{"id":"WH-1","event_type":"T"}"#);
+    let sent = delivery.clone().header("paypal-transmission-id", "b2384410-f8d2-11e4");
+    assert_eq!(sent.event(&preset).proof.as_deref(), Some("b2384410-f8d2-11e4"));
+    assert_eq!(delivery.unusable(&preset), "required_missing", "never worked without one");
+    let error = crate::support::defect("adyen", "[event]\none_event_per = \"header:x\"");
+    assert!(error.contains("event.one_event_per"), "{error}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod properties;
 mod reports_bytes;
 mod reports_identity;
 mod signing;
+mod speed;
 mod support;
 mod vectors;
 mod verdicts;

@@ -17,6 +17,13 @@ pub(crate) fn overridden(name: &str, overrides: &str) -> Preset {
     Preset::from_table(&table).unwrap()
 }
 
+/// What is wrong with a preset that is overridden so.
+pub(crate) fn defect(name: &str, overrides: &str) -> String {
+    let mut table = preset_table(name).unwrap();
+    merge(&mut table, overrides.parse().unwrap());
+    Preset::from_table(&table).unwrap_err().to_string()
+}
+
 fn merge(base: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {

@@ -20,6 +20,13 @@ use verifier::{Answer, Headers, Request, Verified};
 /// Events of one delivery that are claimed at the same time.
 const CLAIMS_AT_ONCE: usize = 16;
 
+/// A proof this much short of its mark's life is not taken: clocks differ.
+const MARK_MARGIN_MS: u64 = 86_400_000;
+
+/// Which of a source's keys verified, by its place in the list: three names at most, where one for
+/// each `kid` would be a metric without end. Which `kid` that is stands in the line.
+const VERIFIED_BY: [&str; 3] = ["VerifiedByKey1", "VerifiedByKey2", "VerifiedByKey3"];
+
 /// What became of one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Accepted {
@@ -29,7 +36,7 @@ enum Accepted {
     Duplicate { resent: bool },
     /// A known event that is dead for good.
     DuplicateOfDead,
-    /// A known id with other content.
+    /// A known id with other content, or a known proof with another event.
     Conflict,
     /// Kept, of no use.
     Unusable,
@@ -42,6 +49,7 @@ struct Arrival<'a> {
     id: String,
     event_type: String,
     identity: Option<[u8; 32]>,
+    proof: Option<&'a str>,
     bytes: &'a [u8],
     birth: Birth,
 }
@@ -53,6 +61,7 @@ impl<P: ReceiverPorts> Receiver<P> {
         delivery: &Delivery,
         request: &Request<'_>,
         verified: &Verified,
+        position: Option<usize>,
         now: Millis,
     ) -> (Answer, Line) {
         let events = source.preset.events(request);
@@ -62,10 +71,13 @@ impl<P: ReceiverPorts> Receiver<P> {
         };
         let headers = kept_headers(source, &delivery.headers);
         let mut claims = stream::iter(arrivals)
-            .map(|arrival| self.accept(source, arrival, &headers, &verified.kid, now))
+            .map(|arrival| self.accept(source, arrival, &headers, verified, now))
             .buffer_unordered(CLAIMS_AT_ONCE);
         let mut line =
             Line::new(Level::Info, "delivery accepted").with("key.kid", verified.kid.as_str());
+        if let Some(metric) = position.and_then(|position| VERIFIED_BY.get(position)) {
+            line = line.count(metric);
+        }
         let mut failure = None;
         while let Some(outcome) = claims.next().await {
             match outcome {
@@ -93,7 +105,7 @@ impl<P: ReceiverPorts> Receiver<P> {
         source: &Source,
         arrival: Arrival<'_>,
         headers: &BTreeMap<String, String>,
-        kid: &str,
+        verified: &Verified,
         now: Millis,
     ) -> Result<(EventKey, Accepted), PortError> {
         // An id that is no key cannot be: the verifier hands out none that is empty.
@@ -116,11 +128,16 @@ impl<P: ReceiverPorts> Receiver<P> {
                 body: encoded.body.clone(),
                 identity_hash: arrival.identity,
                 headers: headers.clone(),
-                kid: kid.to_owned(),
+                kid: verified.kid.clone(),
                 origin: Origin::Delivery,
                 origin_note: None,
             },
         };
+        if let Some(error) = self.spent_proof(source, &row, &arrival, verified).await? {
+            let identity = arrival.identity.unwrap_or(row.evidence.body.sha256);
+            self.keep_conflict(&mut row, identity, error, &encoded, now).await?;
+            return Ok((key, Accepted::Conflict));
+        }
         let accepted = match self.claim(&row, &claim, &encoded).await? {
             Ok(()) | Err(ClaimRefusal::Mine) => match arrival.birth {
                 Birth::Claimed => Accepted::New { sent: self.send(source, &key, &arrival).await },
@@ -135,8 +152,9 @@ impl<P: ReceiverPorts> Receiver<P> {
             }
             Err(ClaimRefusal::DeadPermanent) => Accepted::DuplicateOfDead,
             Err(ClaimRefusal::Conflict) => {
-                self.keep_conflict(&mut row, arrival.identity.unwrap_or_default(), &encoded, now)
-                    .await?;
+                let identity = arrival.identity.unwrap_or_default();
+                let error = "the same event id arrived before with other content";
+                self.keep_conflict(&mut row, identity, error, &encoded, now).await?;
                 Accepted::Conflict
             }
         };
@@ -168,17 +186,50 @@ impl<P: ReceiverPorts> Receiver<P> {
         Ok(self.ports.claim(row, claim).await?.map_err(|Refused { why, .. }| why))
     }
 
-    /// Keeps the second body of an id as a dead row of its own.
+    /// Where a proof may serve one event: why this event is not the one. The proof is bound to the
+    /// first event that comes under it, before that event is claimed; a retry of it finds its own
+    /// mark. A mark is kept as long as chunks are, and so an older proof is not taken any more.
+    async fn spent_proof(
+        &self,
+        source: &Source,
+        row: &Row,
+        arrival: &Arrival<'_>,
+        verified: &Verified,
+    ) -> Result<Option<&'static str>, PortError> {
+        let Some(proof) = arrival.proof else { return Ok(None) };
+        let now = row.evidence.received_at;
+        let remembered_ms = self.policy.chunk_seconds().saturating_mul(1_000);
+        let age_ms = verified.signed_at_ms.map_or(0, |at| now.since(Millis(at)));
+        if age_ms.saturating_add(MARK_MARGIN_MS) > remembered_ms {
+            return Ok(Some("signed so long ago that nobody remembers whether the proof was used"));
+        }
+        let pk = EventKey::proof(&source.name, proof).map_err(|error| PortError {
+            step: "key",
+            trouble: Trouble::Invalid,
+            source: error.into(),
+        })?;
+        let content = arrival.identity.unwrap_or(row.evidence.body.sha256);
+        let event: [u8; 32] = Sha256::new()
+            .chain_update(row.evidence.key.as_str())
+            .chain_update(content)
+            .finalize()
+            .into();
+        let expires_at = now.seconds_after(self.policy.chunk_seconds());
+        let is_its_own = self.ports.bind(&pk, &event, expires_at).await?;
+        Ok((!is_its_own).then_some("the same signed transmission brought another event before"))
+    }
+
+    /// Keeps what contradicts an earlier event as a dead row of its own.
     async fn keep_conflict(
         &self,
         row: &mut Row,
         identity: [u8; 32],
+        error: &str,
         encoded: &Encoded,
         now: Millis,
     ) -> Result<(), PortError> {
-        let error = "the same event id arrived before with other content".to_owned();
-        let claim =
-            Claim { birth: Birth::Dead { error }, nonce: self.ports.token(), received_at: now };
+        let birth = Birth::Dead { error: error.to_owned() };
+        let claim = Claim { birth, nonce: self.ports.token(), received_at: now };
         row.evidence.key = row.evidence.key.conflict(&identity);
         row.life = claim.life(&row.evidence.key, &self.policy);
         // Whatever refuses this claim is this very content, kept before.
@@ -214,6 +265,7 @@ fn arrival<'a>(source: &Source, event: &'a verifier::Event<'_>) -> Arrival<'a> {
         id: event.id.clone(),
         event_type: event.event_type.clone(),
         identity: event.identity,
+        proof: event.proof.as_deref(),
         bytes: &event.body,
         birth,
     }
@@ -225,6 +277,7 @@ fn unusable_arrival<'a>(unusable: &verifier::Unusable, delivery: &'a Delivery) -
         id: format!("sha256:{}", hex::encode(Sha256::digest(&delivery.body))),
         event_type: unusable.event_type.clone().unwrap_or_default(),
         identity: None,
+        proof: None,
         bytes: &delivery.body,
         birth: Birth::Dead { error: unusable.to_string() },
     }

@@ -285,6 +285,22 @@ impl Ledger for Twin {
         lost(fault, "expire_chunk")
     }
 
+    async fn bind(
+        &self,
+        pk: &str,
+        value: &[u8; 32],
+        expires_at: Seconds,
+    ) -> Result<bool, PortError> {
+        let mut world = self.world();
+        let fault = world.call("bind")?;
+        let bound = world.chunks.get(pk).is_none_or(|(held, _)| held == value);
+        if bound {
+            world.chunks.insert(pk.to_owned(), (value.to_vec(), Some(expires_at)));
+        }
+        lost(fault, "bind")?;
+        Ok(bound)
+    }
+
     async fn notes(&self) -> Result<StewardNotes, PortError> {
         let mut world = self.world();
         world.call("notes")?;

@@ -10,9 +10,10 @@ use config::Config;
 use ledger::{Millis, Policy, Row};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use verifier::{Answer, Headers, Request};
+use verifier::{Answer, Request};
 use workflow::{
-    Consumer, Keyring, Receiver, Steward, projection::Declarative, receive::Delivery, twin::Twin,
+    CertificateCache, Consumer, Keyring, Receiver, Steward, projection::Declarative,
+    receive::Delivery, twin::Twin,
 };
 
 /// Two sources: versioned subscriptions with tombstones, and counted payments.
@@ -70,6 +71,21 @@ impl Rig {
         Self::over(twin, policy, release)
     }
 
+    /// Other sources and another signing secret, at another time. The stage is `local` where
+    /// `allow_local` says so.
+    pub(crate) fn of(sources: &str, secret: &Value, now: Millis, allow_local: bool) -> Self {
+        let policy = Policy::default();
+        let twin = Arc::new(Twin::new(policy.clone(), now));
+        twin.set_secret(&secret.to_string());
+        let mut rig = Self::over(twin, policy, "build-1");
+        let config = Config::parse("sources.toml", sources, &|_| None).unwrap();
+        rig.receiver.config = config.clone();
+        rig.receiver.keyring = Keyring::new(allow_local);
+        rig.receiver.public_url = Some("https://hooks.example".to_owned());
+        rig.consumer.config = config;
+        rig
+    }
+
     /// Another build over the same world.
     pub(crate) fn deploy(&self, release: &str) -> Self {
         Self::over(Arc::clone(&self.twin), self.receiver.policy.clone(), release)
@@ -83,6 +99,7 @@ impl Rig {
                 config: config.clone(),
                 policy: policy.clone(),
                 keyring: Keyring::new(false),
+                certificates: CertificateCache::default(),
                 public_url: None,
             },
             consumer: Consumer {
@@ -103,27 +120,51 @@ impl Rig {
 
     /// A signed delivery.
     pub(crate) fn signed(&self, body: &[u8]) -> Delivery {
-        let source = self.receiver.config.source("shop").unwrap();
-        let key = source.preset.key("k1", SECRET).unwrap();
-        let mut headers = Headers::new();
-        headers.push("content-type", "application/json");
+        self.signed_by("shop", SECRET, &[("content-type", "application/json")], body)
+    }
+
+    /// A delivery to `source` with these headers, signed with the key `key` as its provider does.
+    pub(crate) fn signed_by(
+        &self,
+        source: &str,
+        key: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Delivery {
+        let preset = &self.receiver.config.source(source).unwrap().preset;
+        let key = preset.key("k1", key).unwrap();
+        let mut delivery = self.request("POST", source, "", headers, body);
+        delivery.body = preset.sign_body(body, &key).unwrap().into_owned();
+        let url = self.receiver.public_url.as_ref().map(|base| format!("{base}{}", delivery.path));
         let unsigned = Request {
             method: "POST",
-            path: "/webhooks/shop",
+            path: &delivery.path,
             query: "",
-            public_url: None,
-            headers: &headers,
-            body,
+            public_url: url.as_deref(),
+            headers: &delivery.headers,
+            body: &delivery.body,
         };
-        let added = source.preset.sign(&unsigned, &key, self.now().0).unwrap();
+        let added = preset.sign(&unsigned, &key, self.now().0).unwrap();
         for (name, value) in added {
-            headers.push(&name, value);
+            delivery.headers.push(&name, value);
         }
+        delivery
+    }
+
+    /// A request as it is.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        source: &str,
+        query: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Delivery {
         Delivery {
-            method: "POST".to_owned(),
-            path: "/webhooks/shop".to_owned(),
-            query: String::new(),
-            headers,
+            method: method.to_owned(),
+            path: format!("/webhooks/{source}"),
+            query: query.to_owned(),
+            headers: headers.iter().copied().collect(),
             body: body.to_vec(),
             deadline: self.now().plus(8_000),
         }
