@@ -182,7 +182,6 @@ pub(crate) async fn apply_to_several_entities(stores: &Stores) {
     check(stores, all).await;
 }
 
-/// On the stores alone: no use case wakes anybody yet, and the twin refuses every wake.
 pub(crate) async fn apply_that_wakes_a_waiter(stores: &Stores) {
     let waits: Vec<Option<(Status, u32)>> =
         statuses().iter().map(|status| Some((*status, FORMATS[0]))).collect();
@@ -203,19 +202,15 @@ pub(crate) async fn apply_that_wakes_a_waiter(stores: &Stores) {
             all.push(one);
         }
     }
-    check_on_stores(stores, &all).await;
+    check(stores, all).await;
 }
 
 async fn check(stores: &Stores, all: Vec<Transaction>) {
     let accepted = all.iter().filter(|one| pure(stores, one).is_ok()).count();
     assert!(accepted > 0 && accepted < all.len(), "{accepted} of {} are accepted", all.len());
     on::<InMemory>(stores, &stores.twin, &all).await;
-    check_on_stores(stores, &all).await;
-}
-
-async fn check_on_stores(stores: &Stores, all: &[Transaction]) {
     for emulator in &stores.emulators {
-        on::<OnDynamoDb>(stores, emulator, all).await;
+        on::<OnDynamoDb>(stores, emulator, &all).await;
     }
     stores.count(all.len());
 }

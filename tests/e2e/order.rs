@@ -10,8 +10,8 @@ use support::{Answered, Sample, until};
 const COPIES: usize = 200;
 
 /// Twice: on a stack that has to start two hundred processes first, where a copy is sent again
-/// while it is answered 503 or not at all, as every provider does; then with the processes there, where each
-/// copy is answered 200 at once.
+/// while it is answered 503 or not at all, as every provider does; then with the processes there,
+/// where each copy is answered 200 at once.
 pub(crate) async fn two_hundred_copies_at_once_are_one_row_and_one_change(suite: &Suite) {
     let (sample, event, subscription) = suite.subscription("stripe_subscription_created");
     let call = suite.stack.signer.call(STRIPE, &sample);

@@ -279,6 +279,17 @@ mod tests {
     }
 
     #[test]
+    fn a_change_tells_the_version_it_carries_whatever_its_guard() {
+        let mut change = change(7, 0, "a", false, Tie::Rank);
+        let seven = Version::new(7).unwrap();
+        assert_eq!(change.version(), Some(seven));
+        for version in [Some(seven), None] {
+            change.guard = Guard::Revision { read: None, version, event_id: String::new() };
+            assert_eq!(change.version(), version);
+        }
+    }
+
+    #[test]
     fn a_row_that_only_waiters_have_written_accepts_any_version() {
         let mut only_waiters = change(1, 0, "a", false, Tie::Rank).make(None, Millis(1)).unwrap();
         only_waiters.version = None;

@@ -249,6 +249,35 @@ mod tests {
     }
 
     #[test]
+    fn keys_read_back_as_they_are_written_and_nothing_else_reads_as_a_key() {
+        let source = SourceName::new("stripe-live").unwrap();
+        assert_eq!(
+            (source.as_str(), String::from(source.clone())),
+            ("stripe-live", source.to_string())
+        );
+        let key = EventKey::new(&source, "evt_1").unwrap();
+        assert_eq!(key.to_string(), "stripe-live#evt_1");
+        for bad in ["", "#", "s", "s#", "#e", "stripe-live"] {
+            assert!(EventKey::parse(bad).is_err(), "{bad:?} was read as an event's key");
+        }
+        let entity = EntityKey::new("stripe-live", "invoice", "in#1").unwrap();
+        assert_eq!(entity.to_string(), "stripe-live#invoice#in#1");
+        assert_eq!(EntityKey::parse(entity.as_str()).unwrap(), entity);
+        for bad in ["", "a", "a#b", "a#b#", "#b#c", "a##c"] {
+            assert!(EntityKey::parse(bad).is_err(), "{bad:?} was read as an entity's key");
+        }
+    }
+
+    #[test]
+    fn internal_rows_carry_the_key_they_belong_to_behind_an_underscore() {
+        let key = EventKey::parse("s#e").unwrap();
+        let hash = [0xAB; 32];
+        let hex = "ab".repeat(32);
+        assert_eq!(key.chunk(&hash, 3), format!("_b#{hex}#3#s#e"));
+        assert_eq!(key.conflict(&hash).as_str(), format!("_c#{hex}#s#e"));
+    }
+
+    #[test]
     fn shards_are_a_constant_of_the_row_format() {
         // Recomputed with `printf %s KEY | sha256sum`: the first 16 hex digits modulo 10.
         assert_eq!(shard_of("stripe-live#evt_1"), 5);

@@ -238,9 +238,19 @@ mod tests {
     }
 
     #[test]
+    fn settled_rows_are_kept_ninety_days_and_chunks_half_a_year_longer() {
+        let policy = Policy::default();
+        assert_eq!(policy.retention_seconds(), 90 * 86_400);
+        assert_eq!(policy.chunk_seconds(), 270 * 86_400);
+    }
+
+    #[test]
     fn contradictions_are_refused() {
         assert!(Policy::with_overrides(r#"{"attempts_max":0}"#).is_err());
         assert!(Policy::with_overrides(r#"{"chunk_bytes_max":400000}"#).is_err());
         assert!(Policy::with_overrides(r#"{"sweep_max_ms":1}"#).is_err());
+        assert!(Policy::with_overrides(r#"{"waiters_max":0}"#).is_err());
+        assert!(Policy::with_overrides(r#"{"waiters_max":201}"#).is_err());
+        assert!(Policy::with_overrides(r#"{"waiters_max":200}"#).is_ok());
     }
 }

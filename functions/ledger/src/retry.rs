@@ -191,6 +191,31 @@ mod tests {
     }
 
     #[test]
+    fn delays_of_a_second_or_more_are_whole_seconds_rounded_by_chance() {
+        let policy = |base| Policy { transient_base_ms: base, ..Policy::default() };
+        let wait = |base, spread, round| {
+            let jitter = Jitter { spread, round };
+            retry_delay_ms(1, FailureClass::Transient, None, &policy(base), jitter)
+        };
+        let middle = 1 << 15;
+        assert_eq!(Jitter::NONE, Jitter { spread: middle, round: middle });
+        // 1,700 ms: up unless the die falls beyond seven tenths.
+        assert_eq!(wait(1_700, middle, 45_000), 2_000);
+        assert_eq!(wait(1_700, middle, 46_000), 1_000);
+        assert_eq!(wait(2_000, middle, 0), 2_000, "what is whole stays whole");
+        // The die's own value is not enough to be rounded up.
+        assert_eq!(wait(1_500, middle, middle), 1_000);
+        // A tenth either way.
+        assert_eq!(wait(100_000, 0, 0), 90_000);
+        assert_eq!(wait(100_000, u16::MAX, u16::MAX), 109_000);
+        // A test stack's short delays keep their milliseconds; a second is no short delay.
+        assert_eq!(wait(999, middle, 0), 999);
+        assert_eq!(wait(1_000, middle, 0), 1_000);
+        assert_eq!(wait(1_000, 40_000, u16::MAX), 1_000);
+        assert_eq!(wait(1_000, 0, 0), 1_000);
+    }
+
+    #[test]
     fn rate_limits_back_off_linearly_and_honour_retry_after_up_to_a_minute() {
         let policy = Policy::default();
         let wait = |run, after| {

@@ -65,8 +65,14 @@ impl World {
             .collect();
         let entities: Vec<Option<&Entity>> = entities.iter().map(Option::as_ref).collect();
         let life = found.as_ref().map(|row| &row.life);
-        match (verbs::apply(life, &entities, ask, &twin.policy), found) {
+        let next = ask.wake.as_ref().and_then(|wake| self.rows.get(&wake.key).cloned());
+        let next_life = next.as_ref().map(|row| &row.life);
+        let applied = verbs::apply_and_wake(life, &entities, next_life, ask, &twin.policy);
+        match (applied, found) {
             (Ok(applied), Some(row)) => {
+                if let Some((next, life)) = next.zip(applied.woken) {
+                    self.put(Row { life, ..next });
+                }
                 for (change, entity) in ask.changes.iter().zip(applied.entities) {
                     self.entities.insert(change.entity.as_str().to_owned(), entity);
                 }
