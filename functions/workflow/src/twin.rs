@@ -28,6 +28,8 @@ pub enum Fault {
     /// It takes effect and its answer is lost. Callers see it as [`Trouble::Unavailable`], except
     /// that a conditional write is tried again at once, as the SDK does.
     AnswerLost,
+    /// It takes effect this many milliseconds later, while its caller waits.
+    Slow(u64),
 }
 
 /// Chooses a fault by the call's name and its number since the start.
@@ -189,6 +191,10 @@ impl World {
         let calls = self.calls;
         match self.faults.as_mut().and_then(|plan| plan(step, calls)) {
             Some(Fault::Before(trouble)) => Err(injected(step, trouble)),
+            Some(Fault::Slow(ms)) => {
+                self.now = self.now.plus(ms);
+                Ok(None)
+            }
             fault => Ok(fault),
         }
     }

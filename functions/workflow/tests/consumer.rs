@@ -317,6 +317,28 @@ async fn a_dead_row_keeps_its_body_for_ever_and_a_settled_one_for_a_time() {
 }
 
 #[tokio::test]
+async fn a_burial_is_dated_when_it_is_made_however_slow_its_preparation() {
+    let policy = Policy { inline_bytes_max: 0, ..Policy::default() };
+    for dies in [false, true] {
+        let rig = Rig::with(policy.clone(), "b");
+        let event = if dies {
+            subscription("evt_1", "created", 10, "sub_1", "gold")
+        } else {
+            poison("evt_1")
+        };
+        rig.deliver(&event).await;
+        for _ in 0..if dies { 6 } else { 0 } {
+            rig.dying_batch().await;
+            rig.twin.advance(200_000);
+        }
+        rig.twin.set_faults(|step, _| (step == "keep_chunk").then_some(Fault::Slow(11_000)));
+        rig.batch().await;
+        let life = rig.row("evt_1").life;
+        assert_eq!((life.status, life.failure.unwrap().at), (Status::Dead, rig.now()));
+    }
+}
+
+#[tokio::test]
 async fn copies_older_than_the_burial_grant_no_budget() {
     let rig = Rig::new();
     rig.deliver(&poison("evt_bad")).await;

@@ -95,6 +95,26 @@ async fn a_row_whose_workers_all_died_is_buried_and_seen_in_the_dead_letter_queu
 }
 
 #[tokio::test]
+async fn a_forced_burial_is_not_undone_by_its_own_message_however_slow_the_send() {
+    let rig = Rig::new();
+    rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+    for _ in 0..6 {
+        rig.dying_batch().await;
+        rig.twin.advance(200_000);
+    }
+    rig.twin.lose_queue();
+    // A burial dated before its message would let the message redrive it: a budget that nobody
+    // granted, and once more after every further burial.
+    rig.twin.set_faults(|step, _| (step == "send").then_some(Fault::Slow(11_000)));
+    assert_eq!(rig.tend().await.forced_buries, 1);
+    rig.twin.clear_faults();
+    rig.drain(60_000).await;
+    let life = rig.row("evt_1").life;
+    assert_eq!((life.status, life.attempts, life.redriven_at), (Status::Dead, 6, None));
+    assert_eq!(rig.twin.dead_letter_bodies().len(), 1);
+}
+
+#[tokio::test]
 async fn an_outage_of_an_hour_heals_by_itself() {
     let rig = Rig::new();
     for n in 0..50 {

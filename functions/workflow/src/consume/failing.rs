@@ -7,7 +7,7 @@ use crate::{
     telemetry::{Level, Line},
 };
 use ledger::{
-    Failure, FailureClass, Millis, Next, Row, next_redrive_due, next_step,
+    Failure, FailureClass, Jitter, Millis, Next, Row, next_redrive_due, next_step,
     verbs::{Bury, BuryRefusal, Fail, FailRefusal, FenceRefusal, resting_place},
 };
 
@@ -71,14 +71,10 @@ impl<P: ConsumerPorts> Work<'_, P> {
                     (written, line.count("Failed"), Disposal::RetryIn(seconds_until(at, now)))
                 }
                 Next::BuryPermanent | Next::BuryExhausted => {
-                    let due = next_redrive_due(row.life.redrives, now, policy, jitter);
-                    let shard = self.key().shard();
-                    let open = resting_place(shard, class, row.life.redrives, now, due, policy);
-                    let ask = Bury { epoch: row.life.epoch, failure, open };
                     let mut line = line.count("Dead");
                     line.level = Level::Error;
                     line.message = line.message.replacen("run failed", "buried", 1);
-                    (self.bury(row, &ask).await, line, Disposal::RetryIn(0))
+                    (self.bury(row, failure, jitter).await, line, Disposal::RetryIn(0))
                 }
             };
         match written {
@@ -94,11 +90,18 @@ impl<P: ConsumerPorts> Work<'_, P> {
         }
     }
 
-    /// Buries; the body first loses its time to live.
-    async fn bury(&self, row: &Row, ask: &Bury) -> Result<bool, PortError> {
+    /// Buries; the body first loses its time to live. The burial is dated when that is done: dated
+    /// earlier, it would be undone by a message that was sent meanwhile.
+    async fn bury(&self, row: &Row, failure: Failure, jitter: Jitter) -> Result<bool, PortError> {
         body::keep(self.ports(), row).await?;
+        let policy = &self.consumer.policy;
+        let at = self.ports().now();
+        let redrives = row.life.redrives;
+        let due = next_redrive_due(redrives, at, policy, jitter);
+        let open = resting_place(self.key().shard(), failure.class, redrives, at, due, policy);
+        let ask = Bury { epoch: row.life.epoch, failure: Failure { at, ..failure }, open };
         let mine = BuryRefusal::Fence(FenceRefusal::Mine);
-        let written = self.ports().bury(self.key(), ask).await?;
+        let written = self.ports().bury(self.key(), &ask).await?;
         Ok(written.map_or_else(|refused| refused.why == mine, |()| true))
     }
 

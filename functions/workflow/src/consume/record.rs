@@ -124,7 +124,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
             LeaseRefusal::NotYet { retry_at } => {
                 done(Disposal::RetryIn(seconds_until(retry_at, now)))
             }
-            LeaseRefusal::OutOfBudget => done(self.bury_by_force(refused.row, now).await),
+            LeaseRefusal::OutOfBudget => done(self.bury_by_force(refused.row).await),
             LeaseRefusal::Dead { .. } if redriven => done(Disposal::RetryIn(0)),
             LeaseRefusal::Dead { failed_at } => self.redrive(failed_at, now).await,
             LeaseRefusal::Missing => {
@@ -165,11 +165,17 @@ impl<P: ConsumerPorts> Work<'_, P> {
         }
     }
 
-    async fn bury_by_force(&self, row: Option<Box<Row>>, now: Millis) -> Disposal {
+    async fn bury_by_force(&self, row: Option<Box<Row>>) -> Disposal {
         let policy = &self.consumer.policy;
         let Some(row) = row else {
             return Disposal::RetryIn(1);
         };
+        if let Err(error) = body::keep(self.ports(), &row).await {
+            self.emit(Line::new(Level::Warn, format!("body not kept: {error}")));
+            return Disposal::RetryIn(5);
+        }
+        // As late as can be: a burial dated before a message that is on its way is undone by it.
+        let now = self.ports().now();
         let failure = Failure {
             error: format!("the worker died {} times", row.life.attempts),
             class: FailureClass::Transient,
@@ -178,10 +184,6 @@ impl<P: ConsumerPorts> Work<'_, P> {
         let due = next_redrive_due(row.life.redrives, now, policy, self.ports().jitter());
         let open =
             resting_place(self.key().shard(), failure.class, row.life.redrives, now, due, policy);
-        if let Err(error) = body::keep(self.ports(), &row).await {
-            self.emit(Line::new(Level::Warn, format!("body not kept: {error}")));
-            return Disposal::RetryIn(5);
-        }
         match self.ports().forced_bury(self.key(), &ForcedBury { failure, now, open }).await {
             Ok(Ok(())) => {
                 let line =

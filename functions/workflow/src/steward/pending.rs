@@ -93,7 +93,7 @@ impl<P: StewardPorts> super::Steward<P> {
         let message = Message::new(entry.key.clone(), &row.evidence.event_type, None);
         let source = row.evidence.source.as_str().to_owned();
         if is_abandoned(&row.life, now, &self.policy) {
-            return self.bury_by_force(&row, message, &source, now).await;
+            return self.bury_by_force(&row, message, &source).await;
         }
         let ask = Sweep {
             seen_due_at: entry.due_at,
@@ -108,16 +108,17 @@ impl<P: StewardPorts> super::Steward<P> {
     }
 
     /// The message goes first: it meets the dead row and ends in the dead-letter queue, where an
-    /// operator sees it.
+    /// operator sees it. The burial is dated after that: dated before its own message, it would be
+    /// undone by it.
     async fn bury_by_force(
         &self,
         row: &Row,
         message: Message,
         source: &str,
-        now: Millis,
     ) -> Result<Swept, PortError> {
         self.ports.send(&message, source).await?;
         body::keep(&*self.ports, row).await?;
+        let now = self.ports.now();
         let failure = Failure {
             error: format!("the worker died {} times", row.life.attempts),
             class: FailureClass::Transient,

@@ -325,6 +325,6 @@ impl Ledger for Twin {
 fn lost(fault: Option<Fault>, step: &'static str) -> Result<(), PortError> {
     match fault {
         Some(Fault::AnswerLost) => Err(injected(step, Trouble::Unavailable)),
-        Some(Fault::Before(_)) | None => Ok(()),
+        Some(Fault::Before(_) | Fault::Slow(_)) | None => Ok(()),
     }
 }

@@ -136,7 +136,7 @@ impl Outbox for Twin {
         world.queue.push(&message.to_json(), now);
         match fault {
             Some(Fault::AnswerLost) => Err(injected("send", Trouble::Unavailable)),
-            Some(Fault::Before(_)) | None => Ok(()),
+            Some(Fault::Before(_) | Fault::Slow(_)) | None => Ok(()),
         }
     }
 
