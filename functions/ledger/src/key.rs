@@ -275,6 +275,9 @@ mod tests {
         let hex = "ab".repeat(32);
         assert_eq!(key.chunk(&hash, 3), format!("_b#{hex}#3#s#e"));
         assert_eq!(key.conflict(&hash).as_str(), format!("_c#{hex}#s#e"));
+        let source = SourceName::new("s").unwrap();
+        assert_eq!(EventKey::proof(&source, "p#1").unwrap(), "_t#s#p#1");
+        assert_eq!(EventKey::proof(&source, ""), Err(KeyError::EmptyId));
     }
 
     #[test]

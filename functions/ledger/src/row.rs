@@ -346,3 +346,49 @@ pub struct Row {
     /// What it changed; empty until settled.
     pub effects: Vec<Effect>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_thirty_two_hexadecimal_digits_in_the_table_and_in_logs() {
+        let token = Token(0xAB_CDEF);
+        let text = "00000000000000000000000000abcdef";
+        assert_eq!((token.to_string(), format!("{token:?}")), (text.to_owned(), text.to_owned()));
+        assert_eq!(Token::parse(text), Some(token));
+        assert_eq!(Token::parse("no token"), None);
+    }
+
+    #[test]
+    fn a_bucket_reads_back_as_it_is_written_and_only_the_ten_partitions_exist() {
+        for shard in 0..crate::SHARDS {
+            for bucket in [Bucket::Pending(shard), Bucket::Dead(shard), Bucket::Parked(shard)] {
+                assert_eq!(Bucket::parse(&bucket.to_string()), Some(bucket));
+            }
+        }
+        assert_eq!(Bucket::Parked(7).to_string(), "parked#7");
+        for foreign in ["", "pending", "pending#", "pending#10", "pending#x", "settled#1"] {
+            assert_eq!(Bucket::parse(foreign), None, "{foreign:?}");
+        }
+    }
+
+    #[test]
+    fn a_bodys_bytes_stay_out_of_logs() {
+        let secret = b"card 4242".to_vec();
+        let body =
+            Body { codec: Codec::Plain, inline: Some(secret), chunks: 0, sha256: [1; 32], len: 9 };
+        let logged = format!("{body:?}");
+        assert!(logged.contains("sha256: \"0101"), "{logged}");
+        assert!(!logged.contains("inline") && !logged.contains("99, 97"), "{logged}");
+    }
+
+    #[test]
+    fn every_word_reads_back_as_it_is_written() {
+        for status in Status::ALL {
+            assert_eq!(Status::parse(status.as_str()), Some(*status));
+        }
+        assert_eq!(FailureClass::RateLimited.to_string(), "rate_limited");
+        assert_eq!(Outcome::parse("done"), None);
+    }
+}

@@ -46,7 +46,7 @@ impl Millis {
 }
 
 impl Millis {
-    /// The UTC date as `yyyy-mm-dd`. Years beyond 9999 read `9999-12-31`.
+    /// The UTC date as `yyyy-mm-dd`. Years beyond 9999 read `9999-12-30`.
     #[must_use]
     pub fn date(self) -> String {
         let whole_ms = i64::try_from(self.0).unwrap_or(i64::MAX);
@@ -54,5 +54,26 @@ impl Millis {
             .unwrap_or(jiff::Timestamp::MAX)
             .strftime("%Y-%m-%d")
             .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_the_date_of_utc_and_no_clock_is_too_mad_for_one() {
+        assert_eq!(Millis(0).date(), "1970-01-01");
+        assert_eq!(Millis(1_767_225_599_999).date(), "2025-12-31");
+        assert_eq!(Millis(1_767_225_600_000).date(), "2026-01-01");
+        assert_eq!(Millis(u64::MAX).date(), "9999-12-30");
+    }
+
+    #[test]
+    fn arithmetic_ends_at_the_edges_of_time() {
+        assert_eq!(Millis(u64::MAX).plus(1), Millis(u64::MAX));
+        assert_eq!(Millis(1).minus(2), Millis(0));
+        assert_eq!((Millis(5).since(Millis(3)), Millis(3).since(Millis(5))), (2, 0));
+        assert_eq!(Millis(1_999).seconds_after(10), Seconds(11));
     }
 }

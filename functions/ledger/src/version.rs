@@ -227,6 +227,17 @@ mod tests {
     }
 
     #[test]
+    fn a_fraction_that_is_cut_off_does_not_make_a_version_longer() {
+        let longest = "9".repeat(38);
+        let cut = format!("{longest}.5");
+        assert_eq!(read(&cut, Unit::Us), Ok(longest.parse().unwrap()));
+        assert_eq!(read(&format!("9{cut}"), Unit::Us), Err(VersionError::TooLong));
+        let least = Version::from_text(&format!("-{longest}"), Unit::Integer).unwrap();
+        assert_eq!(least.predecessor(), least);
+        assert_eq!(Version::new(5).unwrap().predecessor(), Version::new(4).unwrap());
+    }
+
+    #[test]
     fn what_is_no_version_is_named_and_never_zero() {
         for bad in
             ["", "abc", "1.5", "1e-400", "0x10", "1_000", " 1", "--1", "1e", ".5", "NaN", "١"]

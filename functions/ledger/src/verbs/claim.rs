@@ -313,6 +313,12 @@ mod tests {
     }
 
     #[test]
+    fn a_rows_day_is_its_source_its_date_and_its_partition_and_never_changes() {
+        let found = row(life(Status::Dead), None, Millis(1_767_225_600_000));
+        assert_eq!(found.evidence.day(), "stripe-live#2026-01-01#5");
+    }
+
+    #[test]
     fn a_row_of_a_newer_build_is_durable_and_is_judged_by_that_build() {
         let found = row(newer(Status::Settled), Some([1; 32]), NOW);
         let refusal = read(&found, Some([2; 32]), &ask(Birth::Claimed));

@@ -4,7 +4,7 @@ use crate::{
     bounds::{Design, Projection},
     model::{Answer, Model, Said, Verb},
     process::RowIx,
-    properties::{Property, judge_entity},
+    properties::{Property, Writer, judge_entity},
     times::SETTLED,
     verbs::{SEQUENCE_CLOCK, fence},
 };
@@ -144,14 +144,19 @@ impl Model {
         let policy = self.policy.clone();
         match verbs::apply_and_wake(found.as_ref(), &seen, next.as_ref(), &ask, &policy) {
             Ok(applied) => {
-                let mut answer = self.wrote(Verb::Apply, found.as_ref(), &applied.life);
+                let mut answer = self.wrote(
+                    (Verb::Apply, Writer::Holder { epoch: plan.epoch }),
+                    found.as_ref(),
+                    &applied.life,
+                );
                 answer.entities = entities;
                 for ((slot, old), new) in slots.iter().zip(&stored).zip(applied.entities) {
                     answer.breach = answer.breach.or(judge_entity(old.as_ref(), &new));
                     answer.entities[*slot] = self.store_entity(new);
                 }
                 if let Some(woken) = applied.woken {
-                    answer.next = self.wrote(Verb::Sweep, next.as_ref(), &woken).life;
+                    answer.next =
+                        self.wrote((Verb::Sweep, Writer::Anyone), next.as_ref(), &woken).life;
                 }
                 answer
             }
@@ -203,7 +208,11 @@ impl Model {
                         }
                         _ => {}
                     }
-                    let mut answer = model.wrote(Verb::Wait, found.as_ref(), &waited.life);
+                    let mut answer = model.wrote(
+                        (Verb::Wait, Writer::Holder { epoch }),
+                        found.as_ref(),
+                        &waited.life,
+                    );
                     let breach = judge_entity(old.as_ref(), &waited.entity);
                     answer.breach = answer.breach.or(breach);
                     answer.entities = [model.store_entity(waited.entity), 0];

@@ -7,7 +7,7 @@ use crate::{
     times::TIMED_OUT,
     world::World,
 };
-use ledger::{Bucket, Entity, FailureClass, Life, Outcome, ROW_FORMAT, Status};
+use ledger::{Bucket, Entity, FailureClass, Life, Outcome, ROW_FORMAT, Status, Version};
 use std::fmt;
 
 /// The `always` properties.
@@ -23,13 +23,17 @@ pub(crate) enum Property {
     ForeignNeverTouched,
     NoBudgetNobodyGranted,
     AttemptsAreRuns,
+    BuriedWithReason,
     FencesOnlyRise,
+    OnlyTheHolderWrites,
+    OneHolderAtATime,
     WaitersAreWoken,
+    WaitersHaveSomethingToWaitFor,
     RowsAreWellFormed,
 }
 
 impl Property {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::NeverLost,
         Self::NeverDoubled,
         Self::NeverReversed,
@@ -40,8 +44,12 @@ impl Property {
         Self::ForeignNeverTouched,
         Self::NoBudgetNobodyGranted,
         Self::AttemptsAreRuns,
+        Self::BuriedWithReason,
         Self::FencesOnlyRise,
+        Self::OnlyTheHolderWrites,
+        Self::OneHolderAtATime,
         Self::WaitersAreWoken,
+        Self::WaitersHaveSomethingToWaitFor,
         Self::RowsAreWellFormed,
     ];
 }
@@ -59,15 +67,39 @@ impl fmt::Display for Property {
             Self::ForeignNeverTouched => "a row of a newer build is never touched",
             Self::NoBudgetNobodyGranted => "no budget nobody granted",
             Self::AttemptsAreRuns => "attempts are runs: one more with a lease, one less with a wait",
+            Self::BuriedWithReason => {
+                "a failed run is buried exactly if it was beyond repair or the budget is spent"
+            }
             Self::FencesOnlyRise => "a fence rises with each lease and with nothing else",
+            Self::OnlyTheHolderWrites => "only the holder of the last lease ends its run",
+            Self::OneHolderAtATime => "nobody takes a row, or buries it, before the lease ends",
             Self::WaitersAreWoken => "a waiter whose predecessor has come is due at once",
+            Self::WaitersHaveSomethingToWaitFor => {
+                "the set of waiters names nobody whose predecessor has come"
+            }
             Self::RowsAreWellFormed => "rows are well formed: lease, index and outcome fit the status",
         })
     }
 }
 
+/// Who writes, as far as it matters.
+#[derive(Clone, Copy)]
+pub(crate) enum Writer {
+    /// The holder of a lease, or one that believes so.
+    Holder { epoch: u8 },
+    /// Somebody who reads a clock.
+    Clock { late: bool },
+    /// Somebody who does not.
+    Anyone,
+}
+
 /// Judges one write to one row.
-pub(crate) fn judge(verb: Verb, old: Option<&Life>, new: &Life, model: &Model) -> Option<Property> {
+pub(crate) fn judge(
+    (verb, writer): (Verb, Writer),
+    old: Option<&Life>,
+    new: &Life,
+    model: &Model,
+) -> Option<Property> {
     if let Some(old) = old {
         if old.status == Status::Settled {
             return Some(Property::SettledNeverChanges);
@@ -76,7 +108,8 @@ pub(crate) fn judge(verb: Verb, old: Option<&Life>, new: &Life, model: &Model) -
             return Some(Property::ForeignNeverTouched);
         }
     }
-    if let Some(breach) = judge_budget(verb, old, new, model) {
+    if let Some(breach) = judge_writer(writer, old).or_else(|| judge_budget(verb, old, new, model))
+    {
         return Some(breach);
     }
     let risen = old.map_or(0, |old| old.epoch) + u64::from(verb == Verb::Lease);
@@ -86,21 +119,45 @@ pub(crate) fn judge(verb: Verb, old: Option<&Life>, new: &Life, model: &Model) -
     (model.design == Design::Whole && !is_well_formed(new)).then_some(Property::RowsAreWellFormed)
 }
 
+fn judge_writer(writer: Writer, old: Option<&Life>) -> Option<Property> {
+    let old = old?;
+    let is_running = old.status == Status::Processing;
+    match writer {
+        Writer::Holder { epoch } => {
+            (!is_running || old.epoch != u64::from(epoch)).then_some(Property::OnlyTheHolderWrites)
+        }
+        // Every lease ends after the early clock and before the late one.
+        Writer::Clock { late } => (is_running && !late).then_some(Property::OneHolderAtATime),
+        Writer::Anyone => None,
+    }
+}
+
 fn judge_budget(verb: Verb, old: Option<&Life>, new: &Life, model: &Model) -> Option<Property> {
     let before = old.map_or(0, |old| old.attempts);
     let expected = match verb {
-        Verb::Lease => before + 1,
-        Verb::Wait => before - 1,
-        Verb::Redrive => 0,
-        _ => before,
+        Verb::Lease => Some(before + 1),
+        Verb::Wait => before.checked_sub(1),
+        Verb::Redrive => Some(0),
+        _ => Some(before),
     };
-    if new.attempts != expected || new.attempts > model.policy.attempts_max {
+    if Some(new.attempts) != expected || new.attempts > model.policy.attempts_max {
         return Some(Property::AttemptsAreRuns);
     }
-    if verb != Verb::Redrive {
-        return None;
+    let is_spent = before >= model.policy.attempts_max;
+    let class = new.failure.as_ref().map(|failure| failure.class);
+    let is_reason = match verb {
+        Verb::Fail => !is_spent,
+        Verb::Bury => is_spent || class == Some(FailureClass::Permanent),
+        Verb::ForcedBury => is_spent,
+        _ => true,
+    };
+    if !is_reason {
+        return Some(Property::BuriedWithReason);
     }
-    let old = old?;
+    if verb == Verb::Redrive { judge_grant(old?, new, model) } else { None }
+}
+
+fn judge_grant(old: &Life, new: &Life, model: &Model) -> Option<Property> {
     let by_steward = new.redrives != old.redrives;
     let is_permanent =
         old.failure.as_ref().is_none_or(|failure| failure.class == FailureClass::Permanent);
@@ -136,6 +193,14 @@ fn is_well_formed(life: &Life) -> bool {
 
 /// Judges one write to one entity.
 pub(crate) fn judge_entity(old: Option<&Entity>, new: &Entity) -> Option<Property> {
+    let reached = new.version.map(Version::get);
+    let waits_in_vain = |member: &String| {
+        let number = member.split('#').next().and_then(|number| number.parse::<i128>().ok());
+        reached.zip(number).is_some_and(|(reached, number)| number - 1 <= reached)
+    };
+    if new.waiting.iter().any(waits_in_vain) {
+        return Some(Property::WaitersHaveSomethingToWaitFor);
+    }
     let old = old?;
     let is_older = (new.is_final, new.version) < (old.is_final, old.version);
     is_older.then_some(Property::NeverReversed)

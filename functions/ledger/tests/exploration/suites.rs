@@ -8,14 +8,22 @@ use crate::bounds::{Bounds, Projection};
 
 /// Every space here is explored to its end.
 pub(crate) fn standard() -> Vec<Bounds> {
-    let one = |name| Bounds { deliveries: &[0], ..Bounds::new(name, Projection::Snapshot) };
-    let twice = |name| Bounds { deliveries: &[0, 0], ..one(name) };
-    let apart = |name| Bounds { deliveries: &[0, 1], ..one(name) };
+    let mut all = two_events();
+    all.extend(one_event());
+    all
+}
+
+fn two_events() -> Vec<Bounds> {
     let two = |name, projection| Bounds {
         coarse: true,
         transient: true,
         throttle: true,
         ..Bounds::new(name, projection)
+    };
+    let in_sequence = |name| Bounds {
+        deliveries: &[0, 1],
+        coarse: true,
+        ..Bounds::new(name, Projection::Sequence)
     };
     vec![
         Bounds { permanent: true, ..two("two events, sequence", Projection::Sequence) },
@@ -28,6 +36,15 @@ pub(crate) fn standard() -> Vec<Bounds> {
         two("two events, snapshot", Projection::Snapshot),
         two("two events, delta", Projection::Delta),
         two("two events, both", Projection::Both),
+        Bounds { oddities: true, ..in_sequence("odd rows in sequence") },
+        Bounds { gap: true, waiters_max: 1, ..in_sequence("a gap and a full set") },
+    ]
+}
+
+fn one_event() -> Vec<Bounds> {
+    let one = |name| Bounds { deliveries: &[0], ..Bounds::new(name, Projection::Snapshot) };
+    let twice = |name| Bounds { deliveries: &[0, 0], ..one(name) };
+    vec![
         Bounds {
             deploy: true,
             workers: 1,
@@ -63,19 +80,6 @@ pub(crate) fn standard() -> Vec<Bounds> {
             workers: 1,
             ..one("one event, odd deaths")
         },
-        Bounds {
-            coarse: true,
-            oddities: true,
-            projection: Projection::Sequence,
-            ..apart("odd rows in sequence")
-        },
-        Bounds {
-            coarse: true,
-            gap: true,
-            waiters_max: 1,
-            projection: Projection::Sequence,
-            ..apart("a gap and a full set")
-        },
     ]
 }
 
@@ -106,6 +110,7 @@ pub(crate) fn large() -> Vec<Bounds> {
             ..to_the_end("an operator, three arrive", Projection::Snapshot)
         },
         to_the_end("all but a deploy, snapshot", Projection::Snapshot),
+        to_the_end("all but a deploy, delta", Projection::Delta),
         everything("step by step, sequence", Projection::Sequence, 2_000_000),
         everything("step by step, snapshot", Projection::Snapshot, 2_000_000),
         Bounds {

@@ -5,7 +5,7 @@ use crate::{
     bounds::Design,
     model::{Answer, Model, Said, Verb},
     process::RowIx,
-    properties::{Property, judge},
+    properties::{Property, Writer, judge},
     times::{
         BURIED, DEADLINE, DUE, EARLY, FAILED, LATE, OLD, RECEIVED, REDRIVE_DUE, REDRIVEN, RESOLVED,
         SENT_AFTER, SENT_BEFORE, SETTLED, TIMED_OUT, TIMEOUT_MS, WAITED, YOUNG,
@@ -35,8 +35,13 @@ impl Model {
     }
 
     /// What a verb wrote, judged and made abstract.
-    pub(crate) fn wrote(&mut self, verb: Verb, old: Option<&Life>, new: &Life) -> Answer {
-        let breach = judge(verb, old, new, self);
+    pub(crate) fn wrote(
+        &mut self,
+        write: (Verb, Writer),
+        old: Option<&Life>,
+        new: &Life,
+    ) -> Answer {
+        let breach = judge(write, old, new, self);
         let life = self.store(&abstracted(new, self.bounds.due_detail));
         Answer { life, breach, ..Answer::said(Said::Done) }
     }
@@ -69,7 +74,7 @@ impl Model {
             // The second delivery carries another body, where that is of interest.
             let hash = model.bounds.oddities.then_some([u8::from(nonce == 2); 32]);
             match verbs::claim(found.as_ref(), &key, hash.as_ref(), &ask, &model.policy) {
-                Ok(life) => model.wrote(Verb::Claim, None, &life),
+                Ok(life) => model.wrote((Verb::Claim, Writer::Anyone), None, &life),
                 Err(why) => Answer::said(match why {
                     ClaimRefusal::Mine => Said::Mine,
                     ClaimRefusal::Settled => Said::Settled,
@@ -95,7 +100,9 @@ impl Model {
                 release: build(new_build).to_owned(),
             };
             match verbs::lease(found.as_ref(), &ask, &model.policy) {
-                Ok(life) => model.wrote(Verb::Lease, found.as_ref(), &life),
+                Ok(life) => {
+                    model.wrote((Verb::Lease, Writer::Clock { late }), found.as_ref(), &life)
+                }
                 Err(why) => Answer::said(match why {
                     LeaseRefusal::Mine => Said::Mine,
                     LeaseRefusal::Settled => Said::Settled,
@@ -134,7 +141,8 @@ impl Model {
                     if model.design == Design::LeftAmongTheDead {
                         after.open = found.as_ref().and_then(|life| life.open);
                     }
-                    let mut answer = model.wrote(Verb::Redrive, found.as_ref(), &after);
+                    let mut answer =
+                        model.wrote((Verb::Redrive, Writer::Anyone), found.as_ref(), &after);
                     if who == (Who::Message { fresh: false }) {
                         answer.breach = Some(Property::NoBudgetNobodyGranted);
                     }
@@ -163,7 +171,9 @@ impl Model {
                 shard: model.shard(row),
             };
             match verbs::wait(found.as_ref(), &ask) {
-                Ok(life) => model.wrote(Verb::Wait, found.as_ref(), &life),
+                Ok(life) => {
+                    model.wrote((Verb::Wait, Writer::Holder { epoch }), found.as_ref(), &life)
+                }
                 Err(why) => Answer::said(fence(why)),
             }
         })
@@ -175,7 +185,9 @@ impl Model {
             let found = model.fenced(life, epoch);
             let ask = Settle { epoch: epoch.into(), outcome, settled_at: SETTLED };
             match verbs::settle(found.as_ref(), &ask, &model.policy) {
-                Ok(life) => model.wrote(Verb::Settle, found.as_ref(), &life),
+                Ok(life) => {
+                    model.wrote((Verb::Settle, Writer::Holder { epoch }), found.as_ref(), &life)
+                }
                 Err(why) => Answer::said(fence(why)),
             }
         })
@@ -191,7 +203,9 @@ impl Model {
                 shard: model.shard(row),
             };
             match verbs::fail(found.as_ref(), &ask, &model.policy) {
-                Ok(life) => model.wrote(Verb::Fail, found.as_ref(), &life),
+                Ok(life) => {
+                    model.wrote((Verb::Fail, Writer::Holder { epoch }), found.as_ref(), &life)
+                }
                 Err(FailRefusal::OutOfBudget) => Answer::said(Said::OutOfBudget),
                 Err(FailRefusal::Fence(why)) => Answer::said(fence(why)),
             }
@@ -206,7 +220,9 @@ impl Model {
             let open = model.grave(row, found.as_ref(), class);
             let ask = Bury { epoch: epoch.into(), failure: failure(class, BURIED), open };
             match verbs::bury(found.as_ref(), &ask, &model.policy) {
-                Ok(life) => model.wrote(Verb::Bury, found.as_ref(), &life),
+                Ok(life) => {
+                    model.wrote((Verb::Bury, Writer::Holder { epoch }), found.as_ref(), &life)
+                }
                 Err(BuryRefusal::BudgetLeft) => Answer::said(Said::BudgetLeft),
                 Err(BuryRefusal::Fence(why)) => Answer::said(fence(why)),
             }
@@ -224,7 +240,9 @@ impl Model {
                 open: model.grave(row, found.as_ref(), class),
             };
             match verbs::forced_bury(found.as_ref(), &ask, &model.policy) {
-                Ok(life) => model.wrote(Verb::ForcedBury, found.as_ref(), &life),
+                Ok(life) => {
+                    model.wrote((Verb::ForcedBury, Writer::Clock { late }), found.as_ref(), &life)
+                }
                 Err(why) => Answer::said(match why {
                     ForcedBuryRefusal::Mine => Said::Mine,
                     ForcedBuryRefusal::MovedOn => Said::MovedOn,
@@ -246,7 +264,7 @@ impl Model {
                 sweeps: 0,
             };
             match verbs::sweep(found.as_ref(), &ask, &model.policy) {
-                Ok(life) => model.wrote(Verb::Sweep, found.as_ref(), &life),
+                Ok(life) => model.wrote((Verb::Sweep, Writer::Anyone), found.as_ref(), &life),
                 Err(why) => Answer::said(match why {
                     SweepRefusal::Mine => Said::Mine,
                     SweepRefusal::MovedOn => Said::MovedOn,
@@ -262,7 +280,7 @@ impl Model {
             let found = model.lives.get(life).cloned();
             let ask = Resolve { by: "ada".to_owned(), note: String::new(), settled_at: RESOLVED };
             match verbs::resolve(found.as_ref(), &ask, &model.policy) {
-                Ok(life) => model.wrote(Verb::Resolve, found.as_ref(), &life),
+                Ok(life) => model.wrote((Verb::Resolve, Writer::Anyone), found.as_ref(), &life),
                 Err(why) => Answer::said(match why {
                     ResolveRefusal::Mine => Said::Mine,
                     ResolveRefusal::NotDead(_) => Said::NotDead,
@@ -348,11 +366,9 @@ fn abstracted(life: &Life, due_detail: bool) -> Life {
         Status::Dead => {
             life.retry_at = None;
             life.redriven_at = None;
-            life.attempts = 0;
         }
         Status::Settled => {
             life = Life {
-                attempts: 0,
                 failure: None,
                 retry_at: None,
                 redriven_at: None,

@@ -60,7 +60,7 @@ impl Model {
             let late = self.lease(world.life(row), owner, true, *build);
             self.leased(world, who, row, fresh, late, "late clock");
             let early = self.lease(world.life(row), owner, false, *build);
-            if (early.said, early.life) != (late.said, late.life) {
+            if (early.said, early.life, early.breach) != (late.said, late.life, late.breach) {
                 self.leased(world, who, row, fresh, early, "early clock");
             }
         }
