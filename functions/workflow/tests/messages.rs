@@ -146,6 +146,7 @@ set = { last = "/data/object/id" }
 
 #[tokio::test]
 async fn an_event_is_applied_where_it_is_newer_and_superseded_only_where_nothing_is_left() {
+    use EffectOutcome::{Applied, Superseded};
     let secret = serde_json::json!({"shop": [{"kid": "k1", "key": rig::SECRET}]});
     let rig = Rig::of(TWO_PROJECTIONS, &secret, rig::START, false);
     for (id, created, plan) in [("evt_9", 9, "gold"), ("evt_5", 5, "silver"), ("evt_1", 1, "gold")]
@@ -158,7 +159,6 @@ async fn an_event_is_applied_where_it_is_newer_and_superseded_only_where_nothing
         let effects: Vec<EffectOutcome> = row.effects.iter().map(|effect| effect.outcome).collect();
         (row.life.outcome.unwrap(), effects)
     };
-    use EffectOutcome::{Applied, Superseded};
     assert_eq!(ended("evt_9"), (Outcome::Applied, vec![Applied, Applied]));
     assert_eq!(ended("evt_5"), (Outcome::Applied, vec![Superseded, Applied]), "a new plan");
     assert_eq!(ended("evt_1"), (Outcome::Superseded, vec![Superseded, Superseded]));
@@ -198,6 +198,28 @@ async fn a_failed_run_and_its_message_come_back_at_the_same_time() {
         assert_eq!(rig.twin.next_visible(), retry_at);
         rig.twin.advance(seconds * 1_000);
     }
+}
+
+#[tokio::test]
+async fn a_throttled_row_waits_as_long_again_as_it_has_waited_up_to_a_minute() {
+    let rig = Rig::new();
+    rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+    rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Throttled)));
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        rig.batch().await;
+        let life = rig.row("evt_1").life;
+        assert_eq!((life.status, life.attempts), (Status::Waiting, 0));
+        let wait = life.retry_at.unwrap().since(rig.now());
+        waits.push(wait / 1_000);
+        rig.twin.advance(wait);
+    }
+    // Nine receives of the ten that a message has: a storm of six minutes rings no alarm.
+    assert_eq!(waits, [10, 10, 20, 40, 60, 60, 60, 60, 60]);
+    rig.twin.clear_faults();
+    rig.drain(0).await;
+    assert_eq!(rig.row("evt_1").life.outcome, Some(Outcome::Applied));
+    assert_eq!(rig.twin.dead_letter_bodies().len(), 0);
 }
 
 #[tokio::test]

@@ -12,7 +12,9 @@ use ledger::{
 };
 
 impl<P: ConsumerPorts> Work<'_, P> {
-    /// Gives a throttled row back without counting the attempt, for an hour at most.
+    /// Gives a throttled row back without counting the attempt, for an hour at most. It waits as
+    /// long again as it has waited, within a rate limit's bounds: a store that throttles is not
+    /// helped by being asked, and every look costs the message one of its receives.
     pub(super) async fn wait_out(&self, row: &Row, error: String) -> Disposal {
         let policy = &self.consumer.policy;
         let now = self.ports().now();
@@ -27,7 +29,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
             policy,
             self.ports().jitter(),
         );
-        let retry_at = now.plus(delay);
+        let retry_at = now.plus(delay.max(waiting.min(policy.rate_limited_max_ms)));
         self.emit(
             Line::new(Level::Warn, format!("gave the attempt back: {error}")).count("Throttled"),
         );
