@@ -18,6 +18,7 @@ mod clock;
 pub mod diagnostics;
 mod dynamodb;
 mod emf;
+mod http;
 pub mod item;
 mod queues;
 mod secrets;
@@ -26,7 +27,6 @@ mod trouble;
 
 pub use adapter::Aws;
 pub use clients::{Limits, Timeouts};
-pub use secrets::SecretDocument;
 pub use settings::{BUILD_ID, Resource, Settings, SettingsError};
 
 /// The configuration file as compiled in.

@@ -14,7 +14,7 @@ use config::{Config, Source};
 use ledger::{Millis, SourceName};
 use std::{collections::BTreeMap, path::Path};
 use verifier::Key;
-use workflow::ports::SecretStore;
+use workflow::ports::{Secret, SecretStore};
 
 /// The variable that names the address providers call.
 const URL: &str = "ONCEHOOK_URL";
@@ -82,7 +82,9 @@ impl Context {
     pub(crate) async fn secret(&self, from: &KeysFrom) -> Result<String, Failure> {
         match &from.secrets {
             Some(path) => read_file(path),
-            None => Ok(self.connect(&[Resource::SigningSecret]).await?.fetch().await?),
+            None => {
+                Ok(self.connect(&[Resource::SigningSecret]).await?.fetch(Secret::Signing).await?)
+            }
         }
     }
 

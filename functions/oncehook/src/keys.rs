@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use verifier::Key;
 use workflow::{
     Keyring,
-    ports::{Clock, PortError, SecretStore},
+    ports::{Clock, PortError, Secret, SecretStore},
     telemetry::{Line, Telemetry},
 };
 
@@ -51,7 +51,7 @@ struct Held<'d> {
 }
 
 impl SecretStore for Held<'_> {
-    async fn fetch(&self) -> Result<String, PortError> {
+    async fn fetch(&self, _secret: Secret) -> Result<String, PortError> {
         Ok(self.document.to_owned())
     }
 }

@@ -8,7 +8,7 @@
 //! A defective entry is dropped and named, never its value; it weakens no other.
 
 use crate::{
-    ports::{Clock, SecretStore},
+    ports::{Clock, Secret, SecretStore},
     telemetry::{Level, Line, Telemetry},
 };
 use config::{Config, Source};
@@ -105,7 +105,7 @@ impl Keyring {
         config: &Config,
     ) -> bool {
         state.tried_at = Some(ports.now());
-        let document = match ports.fetch().await {
+        let document = match ports.fetch(Secret::Signing).await {
             Ok(document) => document,
             Err(error) => {
                 let line =

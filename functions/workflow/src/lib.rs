@@ -8,6 +8,7 @@
 pub mod body;
 pub mod certificates;
 pub mod consume;
+pub mod http;
 pub mod keyring;
 pub mod ports;
 pub mod projection;

@@ -4,6 +4,7 @@
 //! *written* or *here is why not and the row I found*; only what nobody planned is an error, and
 //! an error says at its origin whether another try makes sense.
 
+use crate::http::{HttpAnswer, HttpAsk};
 use ledger::{
     Bucket, Entity, EntityKey, EventKey, Jitter, Message, Millis, Row, Status, Token,
     verbs::{
@@ -278,10 +279,29 @@ pub trait Queues: Send + Sync {
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
-/// The signing secret as stored: one JSON document for all sources.
+/// A secret: one JSON document for all sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Secret {
+    /// The keys that providers sign with.
+    Signing,
+    /// The keys for calls to providers' APIs and to destinations.
+    Outbound,
+    /// The tokens that open the replay route.
+    Replay,
+}
+
+/// Secrets as stored. A function may read those that its role names.
 pub trait SecretStore: Send + Sync {
     /// Reads the current document.
-    fn fetch(&self) -> impl Future<Output = Result<String, PortError>> + Send;
+    fn fetch(&self, secret: Secret) -> impl Future<Output = Result<String, PortError>> + Send;
+}
+
+/// Calls to providers' servers.
+pub trait Http: Send + Sync {
+    /// Asks once; follows no redirect, ends in time, reads a bounded answer. An answer of any
+    /// status is an answer; an error means that none came: [`Trouble::Invalid`] for an address that
+    /// cannot be requested or an answer that is too long, else [`Trouble::Unavailable`].
+    fn call(&self, ask: HttpAsk) -> impl Future<Output = Result<HttpAnswer, PortError>> + Send;
 }
 
 /// Certificates that a provider's requests point to.

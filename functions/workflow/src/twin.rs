@@ -9,7 +9,10 @@ mod ledger;
 mod queue;
 
 use crate::{
-    ports::{Certificates, Clock, Entropy, PortError, SecretStore, StewardNotes, Trouble},
+    http::{HttpAnswer, HttpAsk},
+    ports::{
+        Certificates, Clock, Entropy, Http, PortError, Secret, SecretStore, StewardNotes, Trouble,
+    },
     telemetry::{Line, Telemetry},
 };
 use ::ledger::{Bucket, Entity, EventKey, Jitter, Millis, Policy, Row, Token};
@@ -31,6 +34,9 @@ pub enum Fault {
     /// It takes effect this many milliseconds later, while its caller waits.
     Slow(u64),
 }
+
+/// Somebody else's server: answers, or cannot be reached.
+type Server = Box<dyn FnMut(&HttpAsk) -> Option<HttpAnswer> + Send>;
 
 /// Chooses a fault by the call's name and its number since the start.
 type FaultPlan = Box<dyn FnMut(&'static str, u64) -> Option<Fault> + Send>;
@@ -54,7 +60,8 @@ struct World {
     chunks: BTreeMap<String, (Vec<u8>, Option<::ledger::Seconds>)>,
     notes: StewardNotes,
     queue: SimQueue,
-    secret: Option<String>,
+    secrets: BTreeMap<Secret, String>,
+    provider: Option<Server>,
     certificates: BTreeMap<String, Vec<u8>>,
     lines: Vec<Line>,
     faults: Option<FaultPlan>,
@@ -80,7 +87,20 @@ impl Twin {
 
     /// Stores the signing secret.
     pub fn set_secret(&self, document: &str) {
-        self.world().secret = Some(document.to_owned());
+        self.set_secret_of(Secret::Signing, document);
+    }
+
+    /// Stores one of the secrets.
+    pub fn set_secret_of(&self, secret: Secret, document: &str) {
+        self.world().secrets.insert(secret, document.to_owned());
+    }
+
+    /// Puts a server where calls to the outside end. It may not call the twin.
+    pub fn set_provider(
+        &self,
+        server: impl FnMut(&HttpAsk) -> Option<HttpAnswer> + Send + 'static,
+    ) {
+        self.world().provider = Some(Box::new(server));
     }
 
     /// Puts a certificate, or anything else, where requests may point to.
@@ -256,10 +276,22 @@ impl Entropy for Twin {
 }
 
 impl SecretStore for Twin {
-    async fn fetch(&self) -> Result<String, PortError> {
+    async fn fetch(&self, secret: Secret) -> Result<String, PortError> {
         let mut world = self.world();
         world.call("secret")?;
-        world.secret.clone().ok_or_else(|| injected("secret", Trouble::Unavailable))
+        let stored = world.secrets.get(&secret).cloned();
+        stored.ok_or_else(|| injected("secret", Trouble::Unavailable))
+    }
+}
+
+impl Http for Twin {
+    async fn call(&self, ask: HttpAsk) -> Result<HttpAnswer, PortError> {
+        let mut world = self.world();
+        let fault = world.call("http")?;
+        let answer = world.provider.as_mut().and_then(|server| server(&ask));
+        let lost = matches!(fault, Some(Fault::AnswerLost));
+        let answer = answer.filter(|_| !lost);
+        answer.ok_or_else(|| injected("http", Trouble::Unavailable))
     }
 }
 
