@@ -6,6 +6,7 @@
 //! also keeps an update from creating a row that is not there.
 
 mod apply;
+mod backfill;
 mod bury;
 mod cancellation;
 mod change;
@@ -29,11 +30,11 @@ use crate::{
 use ledger::{
     Bucket, Effect, Entity, EntityKey, EventKey, Life, Millis, Row, Seconds,
     verbs::{
-        Apply, ApplyRefusal, Bury, BuryRefusal, Claim, ClaimRefusal, Fail, FailRefusal,
-        FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal, Redrive,
-        RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait, WaitRefusal,
-        bury_refusal, fail_refusal, forced_bury_refusal, redrive_refusal, resolve_refusal,
-        settle_refusal, sweep_refusal, wait_refusal,
+        Apply, ApplyRefusal, Backfill, BackfillRefusal, Bury, BuryRefusal, Claim, ClaimRefusal,
+        Fail, FailRefusal, FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal,
+        Redrive, RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait,
+        WaitRefusal, bury_refusal, fail_refusal, forced_bury_refusal, redrive_refusal,
+        resolve_refusal, settle_refusal, sweep_refusal, wait_refusal,
     },
 };
 use workflow::ports::{
@@ -127,6 +128,10 @@ impl Ledger for Aws {
         let policy = &self.settings().policy;
         let update = finish::resolve(self.resource(step, Resource::LedgerTable)?, key, ask, policy);
         self.verb(step, &update, |found| resolve_refusal(found, ask)).await
+    }
+
+    async fn backfill(&self, ask: &Backfill) -> Result<Result<(), BackfillRefusal>, PortError> {
+        self.write_backfill(ask).await
     }
 
     async fn row(&self, key: &EventKey) -> Result<Option<Row>, PortError> {

@@ -4,6 +4,10 @@
 //! never text that might be one. What needs the environment or the configuration is resolved in
 //! [`crate::context`].
 
+mod backfill;
+
+pub(crate) use backfill::Backfill;
+
 use crate::time::{self, Moment};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use ledger::{EntityKey, EventKey, Millis, SourceName};
@@ -64,6 +68,8 @@ pub(crate) enum Command {
     Dead(Dead),
     /// Events that are late: why, since when, and what to do
     Stuck(Stuck),
+    /// Give versions to entities that existed before
+    BackfillVersions(Backfill),
     /// Print completions for a shell
     Completions(Completions),
 }

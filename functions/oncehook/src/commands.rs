@@ -3,6 +3,7 @@
 //! A command is a function from ports and arguments to a report. It is generic over the ports, so
 //! that tests run it on the in-memory twin; only here does it meet AWS.
 
+pub(crate) mod backfill;
 pub(crate) mod completions;
 pub(crate) mod dead_by_hand;
 pub(crate) mod dead_list;
@@ -48,6 +49,12 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
             let context = resolve(&global).await?;
             let aws = context.connect(LEDGER).await?;
             print(&stuck::run(&aws, &context.settings.policy, &args).await?, &global)
+        }
+        Command::BackfillVersions(args) => {
+            let context = resolve(&global).await?;
+            let aws = context.connect(STATE).await?;
+            let done = backfill::run(&aws, &context.config, &args).await?;
+            print(&done, &global)
         }
         Command::Completions(args) => completions::run(&args).map(|()| false),
     }

@@ -8,9 +8,10 @@ use crate::http::{HttpAnswer, HttpAsk};
 use ledger::{
     Bucket, Entity, EntityKey, EventKey, Jitter, Message, Millis, Row, Status, Token,
     verbs::{
-        Apply, ApplyRefusal, Bury, BuryRefusal, Claim, ClaimRefusal, Fail, FailRefusal,
-        FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal, Redrive,
-        RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait, WaitRefusal,
+        Apply, ApplyRefusal, Backfill, BackfillRefusal, Bury, BuryRefusal, Claim, ClaimRefusal,
+        Fail, FailRefusal, FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal,
+        Redrive, RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait,
+        WaitRefusal,
     },
 };
 use std::future::Future;
@@ -154,6 +155,12 @@ pub trait Ledger: Send + Sync {
         key: &EventKey,
         ask: &Resolve,
     ) -> impl Future<Output = Conditional<(), ResolveRefusal>> + Send;
+
+    /// Gives an entity a version that it lacks.
+    fn backfill(
+        &self,
+        ask: &Backfill,
+    ) -> impl Future<Output = Result<Result<(), BackfillRefusal>, PortError>> + Send;
 
     /// Reads a row, strongly consistent.
     fn row(&self, key: &EventKey) -> impl Future<Output = Result<Option<Row>, PortError>> + Send;

@@ -18,7 +18,7 @@ mod tests;
 
 pub use decimal::{Decimal, NumberDefect};
 pub use delta::{Addend, Delta};
-pub use error::{ProjectionError, StoredDefect, Unstorable, VersionProblem};
+pub use error::{ProjectionError, StateDefect, StoredDefect, Unstorable, VersionProblem};
 
 use config::{Expr, Order, Pointer, Source};
 use facts::Facts;
@@ -208,9 +208,7 @@ fn state(
         };
         state.insert(field.clone(), value);
     }
-    // A map of values always serialises.
-    let bytes = serde_json::to_string(&state).unwrap_or_default().len();
-    if bytes > STATE_BYTES_MAX {
+    if let Some(bytes) = bytes_too_many(&state) {
         let entity_type = projection.entity_type.clone();
         return Err(ProjectionError::StateTooLarge {
             entity_type,
@@ -219,6 +217,27 @@ fn state(
         });
     }
     Ok(state)
+}
+
+/// Length of a state as JSON, where it is more than a row holds.
+fn bytes_too_many(state: &Map<String, Value>) -> Option<usize> {
+    // A map of values always serialises.
+    let bytes = serde_json::to_string(state).unwrap_or_default().len();
+    (bytes > STATE_BYTES_MAX).then_some(bytes)
+}
+
+/// Whether a state row can hold a state that comes from elsewhere, such as a file, exactly.
+pub fn check_state(state: &Map<String, Value>) -> Result<(), StateDefect> {
+    if state.contains_key("") {
+        return Err(StateDefect::Value(Unstorable::EmptyKey));
+    }
+    for value in state.values() {
+        error::storable(value, LEVELS_MAX).map_err(StateDefect::Value)?;
+    }
+    match bytes_too_many(state) {
+        Some(bytes) => Err(StateDefect::TooLarge { bytes, bytes_max: STATE_BYTES_MAX }),
+        None => Ok(()),
+    }
 }
 
 fn addend(

@@ -123,8 +123,17 @@ fn sequences() -> Vec<Update> {
     ]
 }
 
+fn backfills() -> Vec<Update> {
+    let of = |state| {
+        let entity = EntityKey::new("s", "thing", "1").unwrap();
+        let version = Version::new(1).unwrap();
+        backfill::backfill("state", &Backfill { entity, version, state, at: Millis(1) })
+    };
+    vec![of(None), of(Some(serde_json::Map::new()))]
+}
+
 fn every_update() -> Vec<Update> {
-    [settles(), burials(), revivals(), leases(), changes(), sequences()].concat()
+    [settles(), burials(), revivals(), leases(), changes(), sequences(), backfills()].concat()
 }
 
 #[test]

@@ -185,6 +185,22 @@ pub enum Unstorable {
     Unreadable(String),
 }
 
+/// Why a state cannot be stored.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StateDefect {
+    /// It holds a value that a state row cannot hold.
+    #[error("the state {0}")]
+    Value(Unstorable),
+    /// It is more than a row holds.
+    #[error("the state is {bytes} bytes long, at most {bytes_max} can be stored")]
+    TooLarge {
+        /// Length as JSON.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+}
+
 /// Why an amount cannot be added to a stored field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StoredDefect {

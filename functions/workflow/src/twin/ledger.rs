@@ -7,7 +7,8 @@ use crate::ports::{
 use ledger::{
     Bucket, Effect, Entity, EntityKey, EventKey, Life, Millis, Row, Seconds,
     verbs::{
-        self, Apply, Bury, Claim, Fail, ForcedBury, LeaseAsk, Redrive, Resolve, Settle, Sweep, Wait,
+        self, Apply, Backfill, BackfillRefusal, Bury, Claim, Fail, ForcedBury, LeaseAsk, Redrive,
+        Resolve, Settle, Sweep, Wait,
     },
 };
 use std::ops::Bound;
@@ -192,6 +193,19 @@ impl Ledger for Twin {
         ask: &Resolve,
     ) -> Conditional<(), verbs::ResolveRefusal> {
         Ok(self.write("resolve", key, |life| verbs::resolve(life, ask, &self.policy))?.map(drop))
+    }
+
+    async fn backfill(&self, ask: &Backfill) -> Result<Result<(), BackfillRefusal>, PortError> {
+        let mut world = self.world();
+        let fault = world.call("backfill")?;
+        let key = ask.entity.as_str();
+        let mut write = || {
+            let entity = verbs::backfill(world.entities.get(key), ask)?;
+            world.entities.insert(key.to_owned(), entity);
+            Ok(())
+        };
+        let first = write();
+        if fault == Some(Fault::AnswerLost) && first.is_ok() { Ok(write()) } else { Ok(first) }
     }
 
     async fn row(&self, key: &EventKey) -> Result<Option<Row>, PortError> {
