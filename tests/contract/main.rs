@@ -20,6 +20,7 @@ mod check;
 mod emulator;
 mod indexes;
 mod lives;
+mod sequence;
 mod store;
 mod units;
 mod verbs;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         verbs::lease,
         verbs::settle,
         verbs::wait,
+        sequence::wait_in_sequence,
         verbs::fail,
         verbs::bury,
         verbs::forced_bury,

@@ -222,6 +222,19 @@ mod tests {
     }
 
     #[test]
+    fn among_equal_versions_the_type_decides_and_only_among_equal_types_the_event_id() {
+        let updated = change(2, 1, "a", false, Tie::Rank);
+        let created = change(2, 0, "z", false, Tie::Rank);
+        let again = change(2, 1, "b", false, Tie::Rank);
+        for order in [[&updated, &created], [&created, &updated]] {
+            assert_eq!(run(&order).last_event, "a", "whatever the ids");
+        }
+        for order in [[&updated, &again], [&again, &updated]] {
+            assert_eq!(run(&order).last_event, "b");
+        }
+    }
+
+    #[test]
     fn a_tombstone_beats_any_version_and_only_a_newer_tombstone_beats_it() {
         let late = change(99, 0, "late", false, Tie::Rank);
         let tomb = change(5, 0, "tomb", true, Tie::Rank);

@@ -246,11 +246,29 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused() {
-        assert!(Policy::with_overrides(r#"{"attempts_max":0}"#).is_err());
-        assert!(Policy::with_overrides(r#"{"chunk_bytes_max":400000}"#).is_err());
-        assert!(Policy::with_overrides(r#"{"sweep_max_ms":1}"#).is_err());
-        assert!(Policy::with_overrides(r#"{"waiters_max":0}"#).is_err());
-        assert!(Policy::with_overrides(r#"{"waiters_max":201}"#).is_err());
-        assert!(Policy::with_overrides(r#"{"waiters_max":200}"#).is_ok());
+        // A setting beyond its relation, and the last value that keeps it.
+        let relations = [
+            (r#""attempts_max":0"#, r#""attempts_max":1"#),
+            (r#""lease_margin_ms":0"#, r#""lease_margin_ms":1"#),
+            (r#""transient_max_ms":999"#, r#""transient_max_ms":1000"#),
+            (r#""sweep_max_ms":119999"#, r#""sweep_max_ms":120000"#),
+            (r#""first_due_ms":29999"#, r#""first_due_ms":30000"#),
+            (r#""sends_max":0"#, r#""sends_max":1"#),
+            (r#""store_total_ms":499"#, r#""store_total_ms":500"#),
+            (r#""send_total_ms":299"#, r#""send_total_ms":300"#),
+            (r#""secret_total_ms":799"#, r#""secret_total_ms":800"#),
+            (r#""retention_days":0"#, r#""retention_days":1"#),
+            (r#""chunk_bytes_max":380001"#, r#""chunk_bytes_max":380000"#),
+            (r#""chunk_bytes_max":0"#, r#""chunk_bytes_max":1"#),
+            (r#""inline_bytes_max":350001"#, r#""inline_bytes_max":350000"#),
+            (r#""waiters_max":201"#, r#""waiters_max":200"#),
+            (r#""waiters_max":0"#, r#""waiters_max":1"#),
+        ];
+        for (beyond, kept) in relations {
+            let set = |setting| Policy::with_overrides(&format!("{{{setting}}}"));
+            let error = set(beyond).unwrap_err();
+            assert!(matches!(error, PolicyError::Relation { .. }), "{beyond}: {error}");
+            assert!(set(kept).is_ok(), "{kept}");
+        }
     }
 }

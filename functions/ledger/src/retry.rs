@@ -266,6 +266,19 @@ mod tests {
     }
 
     #[test]
+    fn the_first_redrive_comes_within_a_minute_of_the_burial_and_the_others_an_hour_apart() {
+        let (policy, buried) = (Policy::default(), Millis(5_000_000));
+        let due = |redrives, spread| {
+            next_redrive_due(redrives, buried, &policy, Jitter { spread, round: 0 }).since(buried)
+        };
+        assert_eq!([due(0, 0), due(0, 1 << 15), due(0, u16::MAX)], [0, 30_000, 59_999]);
+        for redrives in 1..=5 {
+            let spread = [due(redrives, 0), due(redrives, u16::MAX)];
+            assert_eq!(spread, [3_600_000, 3_659_999], "after {redrives}");
+        }
+    }
+
+    #[test]
     fn a_backlog_is_not_fed_but_hour_old_rows_still_are() {
         let policy = Policy::default();
         let now = Millis(10_000_000);

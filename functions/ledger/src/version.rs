@@ -217,7 +217,11 @@ mod tests {
         let longest = "9".repeat(38);
         assert_eq!(read(&longest, Unit::Integer), Ok(longest.parse().unwrap()));
         assert_eq!(read(&"9".repeat(39), Unit::Integer), Err(VersionError::TooLong));
+        assert_eq!(read("1e37", Unit::Integer), Ok(10_i128.pow(37)));
+        assert_eq!(read("1e38", Unit::Integer), Err(VersionError::TooLong));
         assert_eq!(read("1e400", Unit::Integer), Err(VersionError::TooLong));
+        // Refused before anybody writes out its zeros.
+        assert_eq!(read("1e9223372036854775807", Unit::Integer), Err(VersionError::TooLong));
         assert_eq!(read("-1E400", Unit::Integer), Err(VersionError::TooLong));
         assert_eq!(read("9007199254740993", Unit::Integer), Ok(9_007_199_254_740_993));
         assert_eq!(read("-7", Unit::Integer), Ok(-7));

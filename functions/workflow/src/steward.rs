@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 /// Entries read per page.
 const PAGE: u32 = 250;
-/// Entries of one kind of bucket that a run reads at most. The counts are "at least" beyond.
-const ENTRIES_MAX: usize = 20_000;
+/// Entries of one partition that a run reads at most, the earliest due. More than a run may send, so
+/// that no partition waits for another's; the counts are "at least" beyond.
+const ENTRIES_MAX: usize = 2_000;
 /// Rows worked at the same time.
 const AT_ONCE: usize = 8;
 /// A run ends this long before the function's deadline.
@@ -58,6 +59,15 @@ pub struct Tally {
     pub oldest_pending_ms: u64,
 }
 
+/// How far a step of a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    /// There is no more to do for now.
+    End,
+    /// The run's bound; the next run goes on.
+    Bound,
+}
+
 /// One run.
 struct Run<'a, P> {
     steward: &'a Steward<P>,
@@ -87,13 +97,16 @@ impl<P: StewardPorts> Steward<P> {
         };
         let mut next = notes.clone();
         run.sweep().await;
-        if now.since(notes.redriven_at) >= self.policy.redrive_every_ms {
-            run.redrive_due().await;
+        // What a bound cut short goes on in the next run: the dead of an outage are many.
+        if now.since(notes.redriven_at) >= self.policy.redrive_every_ms
+            && run.redrive_due().await == Reached::End
+        {
             next.redriven_at = now;
         }
         run.walk(&mut next).await;
-        if now.since(notes.cleared_at) >= self.policy.clear_every_ms {
-            run.clear_dead_letters().await;
+        if now.since(notes.cleared_at) >= self.policy.clear_every_ms
+            && run.clear_dead_letters().await == Reached::End
+        {
             next.cleared_at = now;
         }
         if next != notes
@@ -121,8 +134,8 @@ impl<P: StewardPorts> Run<'_, P> {
         self.steward.trouble(what, error);
     }
 
-    /// Every entry of one kind of bucket due at or before `due_before`, earliest first per
-    /// partition, up to the bound.
+    /// The entries of one kind of bucket due at or before `due_before`, earliest first per
+    /// partition, up to the bound of each.
     async fn entries(
         &mut self,
         bucket: fn(u8) -> Bucket,
@@ -131,8 +144,9 @@ impl<P: StewardPorts> Run<'_, P> {
         let mut entries = Vec::new();
         for shard in 0..SHARDS {
             let mut after: Option<OpenEntry> = None;
-            loop {
-                if entries.len() >= ENTRIES_MAX || self.out_of_time() {
+            let full = entries.len() + ENTRIES_MAX;
+            while entries.len() < full {
+                if self.out_of_time() {
                     return entries;
                 }
                 let page =

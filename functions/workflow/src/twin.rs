@@ -3,16 +3,15 @@
 //! It runs the ledger's own verbs on maps, so a use case on the twin meets the rules themselves.
 //! Faults are injected per call: a call can fail before it takes effect, or take effect and lose
 //! its answer. Reads of rows and index entries are counted, so that a test can say what a sweep
-//! costs. Time moves only when told.
+//! costs. Time moves only when told; see [`time`] for calls that take some.
 
 mod ledger;
 mod queue;
+mod time;
 
 use crate::{
     http::{HttpAnswer, HttpAsk},
-    ports::{
-        Certificates, Clock, Entropy, Http, PortError, Secret, SecretStore, StewardNotes, Trouble,
-    },
+    ports::{Certificates, Entropy, Http, PortError, Secret, SecretStore, StewardNotes, Trouble},
     telemetry::{Line, Telemetry},
 };
 use ::ledger::{Bucket, Entity, EventKey, Jitter, Millis, Policy, Row, Token};
@@ -22,6 +21,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use time::{Latency, Sleepers};
 
 /// What happens to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,8 @@ struct World {
     certificates: BTreeMap<String, Vec<u8>>,
     lines: Vec<Line>,
     faults: Option<FaultPlan>,
+    latency: Option<Latency>,
+    sleepers: Sleepers,
 }
 
 impl Twin {
@@ -77,12 +79,6 @@ impl Twin {
     fn world(&self) -> MutexGuard<'_, World> {
         // A panicking test must not hide behind a poisoned lock.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Moves the clock.
-    pub fn advance(&self, ms: u64) {
-        let mut world = self.world();
-        world.now = world.now.plus(ms);
     }
 
     /// Stores the signing secret.
@@ -141,7 +137,7 @@ impl Twin {
     /// One row.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<Row> {
-        self.world().rows.values().find(|row| row.evidence.key.as_str() == key).cloned()
+        self.world().rows.get(&EventKey::parse(key).ok()?).cloned()
     }
 
     /// Puts a row in place as it is, index entries included.
@@ -171,6 +167,11 @@ impl Twin {
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
         self.world().lines.clone()
+    }
+
+    /// Forgets what was reported: hours of traffic report more than memory holds.
+    pub fn forget_lines(&self) {
+        self.world().lines.clear();
     }
 
     /// The total of a metric so far.
@@ -249,20 +250,6 @@ fn injected(step: &'static str, trouble: Trouble) -> PortError {
     PortError { step, trouble, source: "injected".into() }
 }
 
-impl Clock for Twin {
-    fn now(&self) -> Millis {
-        self.world().now
-    }
-
-    /// Never returns: time moves only when told, and a deadline on the twin is never reached by
-    /// waiting.
-    async fn sleep(&self, ms: u64) {
-        if ms > 0 {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
 impl Entropy for Twin {
     fn token(&self) -> Token {
         let mut world = self.world();
@@ -277,8 +264,7 @@ impl Entropy for Twin {
 
 impl SecretStore for Twin {
     async fn fetch(&self, secret: Secret) -> Result<String, PortError> {
-        let mut world = self.world();
-        world.call("secret")?;
+        let (world, _) = self.begin("secret").await?;
         let stored = world.secrets.get(&secret).cloned();
         stored.ok_or_else(|| injected("secret", Trouble::Unavailable))
     }
@@ -286,19 +272,17 @@ impl SecretStore for Twin {
 
 impl Http for Twin {
     async fn call(&self, ask: HttpAsk) -> Result<HttpAnswer, PortError> {
-        let mut world = self.world();
-        let fault = world.call("http")?;
+        let (mut world, fault) = self.begin("http").await?;
         let answer = world.provider.as_mut().and_then(|server| server(&ask));
-        let lost = matches!(fault, Some(Fault::AnswerLost));
-        let answer = answer.filter(|_| !lost);
+        let is_lost = matches!(fault, Some(Fault::AnswerLost));
+        let answer = answer.filter(|_| !is_lost);
         answer.ok_or_else(|| injected("http", Trouble::Unavailable))
     }
 }
 
 impl Certificates for Twin {
     async fn certificate(&self, url: &str) -> Result<Vec<u8>, PortError> {
-        let mut world = self.world();
-        world.call("certificate")?;
+        let (world, _) = self.begin("certificate").await?;
         let found = world.certificates.get(url).cloned();
         found.ok_or_else(|| injected("certificate", Trouble::Invalid))
     }

@@ -214,6 +214,20 @@ async fn a_dead_worker_is_replaced_when_its_lease_ends_and_not_before() {
 }
 
 #[tokio::test]
+async fn a_copy_that_meets_a_lease_comes_back_after_its_last_millisecond() {
+    let rig = Rig::new();
+    rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+    rig.dying_batch().await;
+    let ends = rig.row("evt_1").life.lease.unwrap().until;
+    rig.twin.lose_queue();
+    rig.twin.enqueue("{\"v\":1,\"key\":\"shop#evt_1\"}");
+    rig.batch().await;
+    assert_eq!(rig.twin.next_visible(), Some(ends.plus(1_000)), "the lease holds until its end");
+    rig.drain(60_000).await;
+    assert_eq!(rig.twin.counts()["lease"], 3, "won by the dead worker, refused, taken over");
+}
+
+#[tokio::test]
 async fn suspects_run_last_and_alone_and_their_neighbours_lose_one_attempt_at_most() {
     let rig = Rig::new();
     for n in 0..10 {

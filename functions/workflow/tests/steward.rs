@@ -78,6 +78,102 @@ async fn a_run_sends_no_more_than_its_bound_and_the_next_goes_on() {
 }
 
 #[tokio::test]
+async fn a_run_ends_ten_seconds_before_its_function_does() {
+    let rig = Rig::new();
+    unsent(&rig, "evt_1").await;
+    rig.twin.advance(60_000);
+    assert_eq!(rig.steward.run(rig.now().plus(10_000)).await.swept, 0);
+    assert_eq!(rig.steward.run(rig.now().plus(10_001)).await.swept, 1);
+}
+
+#[tokio::test]
+async fn the_dead_of_an_outage_are_redriven_run_after_run_and_not_a_bound_every_five_minutes() {
+    let rig = Rig::with(Policy { sends_max: 7, ..Policy::default() }, "b");
+    for n in 0..20 {
+        rig.deliver(&subscription(&format!("evt_{n}"), "created", 10, &format!("sub_{n}"), "gold"))
+            .await;
+    }
+    rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Unavailable)));
+    rig.drain(300_000).await;
+    rig.twin.clear_faults();
+    let mut redriven = Vec::new();
+    for _ in 0..4 {
+        rig.twin.advance(60_000);
+        redriven.push(rig.tend().await.redriven);
+        rig.drain(0).await;
+    }
+    assert_eq!(redriven, [7, 7, 6, 0]);
+    assert!(rig.twin.rows().iter().all(|row| row.life.outcome == Some(Outcome::Applied)));
+    let looked = rig.twin.counts()["open"];
+    rig.twin.advance(60_000);
+    rig.tend().await;
+    assert_eq!(rig.twin.counts()["open"], looked + 10, "then the dead are left for five minutes");
+}
+
+#[tokio::test]
+async fn more_dead_letters_than_one_run_clears_are_cleared_run_after_run() {
+    let rig = Rig::new();
+    rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+    rig.deliver(&poison("evt_bad")).await;
+    // Copies that were received too often while the row was not to be had.
+    rig.twin.set_faults(|step, _| (step == "lease").then_some(Fault::Before(Trouble::Throttled)));
+    for _ in 0..1_500 {
+        rig.twin.enqueue("{\"v\":1,\"key\":\"shop#evt_1\"}");
+    }
+    rig.drain(600_000).await;
+    rig.twin.clear_faults();
+    assert_eq!(rig.twin.dead_letter_bodies().len(), 1_502);
+    rig.twin.enqueue("{\"v\":1,\"key\":\"shop#evt_1\"}");
+    rig.twin.enqueue("{\"v\":1,\"key\":\"shop#evt_bad\"}");
+    rig.drain(60_000).await;
+    let mut cleared = Vec::new();
+    for _ in 0..4 {
+        rig.twin.advance(60_000);
+        cleared.push(rig.tend().await.cleared);
+    }
+    assert_eq!(cleared.iter().sum::<u64>(), 1_501, "{cleared:?}");
+    assert!(cleared[0] >= 990 && cleared[1] >= 490, "{cleared:?}");
+    let looked = rig.twin.counts()["dead_letters"];
+    rig.twin.advance(60_000);
+    rig.tend().await;
+    assert_eq!(rig.twin.counts()["dead_letters"], looked, "then they are left for fifteen minutes");
+}
+
+#[tokio::test]
+async fn a_backlog_in_one_partition_hides_no_other() {
+    let rig = Rig::new();
+    unsent(&rig, "evt_0").await;
+    let mut row = rig.row("evt_0");
+    row.evidence.body.inline = None;
+    let mut plant = |n: u32, wanted: u8, later_ms: u64| {
+        row.evidence.key = ledger::EventKey::parse(&format!("shop#many_{n}")).unwrap();
+        let open = row.life.open.unwrap();
+        row.life.open = Some(ledger::Open {
+            bucket: Bucket::Pending(wanted),
+            due_at: open.due_at.plus(later_ms),
+        });
+        let fits = row.evidence.key.shard() == wanted;
+        if fits {
+            rig.twin.plant(row.clone());
+        }
+        row.life.open = Some(open);
+        fits
+    };
+    let longest_overdue = (0..1_000).find(|n| plant(*n, 9, 0)).unwrap();
+    let mut others = 0;
+    for n in longest_overdue + 1.. {
+        others += u32::from(plant(n, 0, 1));
+        if others > 20_000 {
+            break;
+        }
+    }
+    rig.twin.advance(120_000);
+    rig.tend().await;
+    let row = rig.row(&format!("many_{longest_overdue}"));
+    assert_eq!(row.life.sweeps, 1, "what is overdue for longest is sent first, wherever it lies");
+}
+
+#[tokio::test]
 async fn a_row_whose_workers_all_died_is_buried_and_seen_in_the_dead_letter_queue() {
     let rig = Rig::new();
     rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;

@@ -1,6 +1,6 @@
 //! Dead rows: bring back what may live, and clear the dead-letter queue of what is settled.
 
-use super::{PAGE, Run};
+use super::{PAGE, Reached, Run};
 use crate::ports::{OpenEntry, PortError, Refused, StewardNotes, StewardPorts};
 use ledger::{
     Bucket, EventKey, FailureClass, Message, Millis, Row, SHARDS, Status,
@@ -11,18 +11,22 @@ use ledger::{
 const LETTERS_MAX: usize = 1_000;
 
 impl<P: StewardPorts> Run<'_, P> {
-    /// Redrives the rows whose automatic redrive is due, and counts the dead.
-    pub(super) async fn redrive_due(&mut self) {
+    /// Redrives the rows whose automatic redrive is due, the earliest first, and counts the dead.
+    pub(super) async fn redrive_due(&mut self) -> Reached {
         let dead = self.entries(Bucket::Dead, Millis(u64::MAX >> 1)).await;
         let parked = self.entries(Bucket::Parked, Millis(u64::MAX >> 1)).await.len() as u64;
         self.tally.dead = Some((parked.saturating_add(dead.len() as u64), parked));
         let now = self.now;
-        for (_, entry) in dead.into_iter().filter(|(_, entry)| entry.due_at <= now) {
+        let mut due: Vec<OpenEntry> =
+            dead.into_iter().map(|(_, entry)| entry).filter(|entry| entry.due_at <= now).collect();
+        due.sort_by_key(|entry| entry.due_at);
+        for entry in &due {
             if self.sends_left == 0 || self.out_of_time() {
-                return;
+                return Reached::Bound;
             }
-            self.redrive(&entry, None).await;
+            self.redrive(entry, None).await;
         }
+        Reached::End
     }
 
     /// After a deploy, gives every row that died under an earlier build one fresh budget. Walks
@@ -87,15 +91,17 @@ impl<P: StewardPorts> Run<'_, P> {
     }
 
     /// Deletes the dead-letter messages whose rows are settled: what was redriven or resolved
-    /// another way leaves no stale alarm behind.
-    pub(super) async fn clear_dead_letters(&mut self) {
+    /// another way leaves no stale alarm behind. A run that found none to delete among those it
+    /// looked at has come to the end: the others wait for a person.
+    pub(super) async fn clear_dead_letters(&mut self) -> Reached {
         let mut seen = 0;
         while seen < LETTERS_MAX && !self.out_of_time() {
             let letters = match self.steward.ports.dead_letters().await {
-                Ok(letters) if letters.is_empty() => return,
+                Ok(letters) if letters.is_empty() => return Reached::End,
                 Ok(letters) => letters,
                 Err(error) => {
-                    return self.trouble("the dead-letter queue could not be read", &error);
+                    self.trouble("the dead-letter queue could not be read", &error);
+                    return Reached::End;
                 }
             };
             let mut cleared = 0;
@@ -109,6 +115,7 @@ impl<P: StewardPorts> Run<'_, P> {
             seen += letters.len();
             self.tally.cleared += cleared;
         }
+        if self.tally.cleared > 0 { Reached::Bound } else { Reached::End }
     }
 }
 

@@ -16,14 +16,13 @@ use std::ops::Bound;
 impl Twin {
     /// One conditional write on one row. When the answer is to be lost, the write is made and then
     /// tried again, as an SDK does that never saw the answer.
-    fn write<R>(
+    async fn write<R>(
         &self,
         step: &'static str,
         key: &EventKey,
         verb: impl Fn(Option<&Life>) -> Result<Life, R>,
     ) -> Conditional<Row, R> {
-        let mut world = self.world();
-        let fault = world.call(step)?;
+        let (mut world, fault) = self.begin(step).await?;
         let first = world.write(key, &verb);
         if fault == Some(Fault::AnswerLost) && first.is_ok() {
             return Ok(world.write(key, &verb).map(|(_, new)| new));
@@ -88,8 +87,7 @@ impl World {
 
 impl Ledger for Twin {
     async fn claim(&self, row: &Row, ask: &Claim) -> Conditional<(), verbs::ClaimRefusal> {
-        let mut world = self.world();
-        let fault = world.call("claim")?;
+        let (mut world, fault) = self.begin("claim").await?;
         let identity = row.evidence.identity_hash.as_ref();
         let key = &row.evidence.key;
         let mut put = || {
@@ -111,8 +109,7 @@ impl Ledger for Twin {
         key: &EventKey,
         ask: &LeaseAsk,
     ) -> Conditional<Leased, verbs::LeaseRefusal> {
-        let mut world = self.world();
-        let fault = world.call("lease")?;
+        let (mut world, fault) = self.begin("lease").await?;
         let verb = |life: Option<&Life>| verbs::lease(life, ask, &self.policy);
         let first = world.write(key, verb);
         let last = if fault == Some(Fault::AnswerLost) && first.is_ok() {
@@ -129,8 +126,7 @@ impl Ledger for Twin {
         ask: &Apply,
         effects: &[Effect],
     ) -> Conditional<(), verbs::ApplyRefusal> {
-        let mut world = self.world();
-        let fault = world.call("apply")?;
+        let (mut world, fault) = self.begin("apply").await?;
         let first = world.apply(self, key, ask, effects);
         if fault == Some(Fault::AnswerLost) && first.is_ok() {
             return Ok(world.apply(self, key, ask, effects));
@@ -144,7 +140,8 @@ impl Ledger for Twin {
         ask: &Settle,
         effects: &[Effect],
     ) -> Conditional<(), verbs::FenceRefusal> {
-        let written = self.write("settle", key, |life| verbs::settle(life, ask, &self.policy))?;
+        let written =
+            self.write("settle", key, |life| verbs::settle(life, ask, &self.policy)).await?;
         if written.is_ok()
             && let Some(row) = self.world().rows.get_mut(key)
         {
@@ -154,15 +151,15 @@ impl Ledger for Twin {
     }
 
     async fn fail(&self, key: &EventKey, ask: &Fail) -> Conditional<(), verbs::FailRefusal> {
-        Ok(self.write("fail", key, |life| verbs::fail(life, ask, &self.policy))?.map(drop))
+        Ok(self.write("fail", key, |life| verbs::fail(life, ask, &self.policy)).await?.map(drop))
     }
 
     async fn wait(&self, key: &EventKey, ask: &Wait) -> Conditional<(), verbs::WaitRefusal> {
-        Ok(self.write("wait", key, |life| verbs::wait(life, ask))?.map(drop))
+        Ok(self.write("wait", key, |life| verbs::wait(life, ask)).await?.map(drop))
     }
 
     async fn bury(&self, key: &EventKey, ask: &Bury) -> Conditional<(), verbs::BuryRefusal> {
-        Ok(self.write("bury", key, |life| verbs::bury(life, ask, &self.policy))?.map(drop))
+        Ok(self.write("bury", key, |life| verbs::bury(life, ask, &self.policy)).await?.map(drop))
     }
 
     async fn forced_bury(
@@ -171,7 +168,8 @@ impl Ledger for Twin {
         ask: &ForcedBury,
     ) -> Conditional<(), verbs::ForcedBuryRefusal> {
         Ok(self
-            .write("forced_bury", key, |life| verbs::forced_bury(life, ask, &self.policy))?
+            .write("forced_bury", key, |life| verbs::forced_bury(life, ask, &self.policy))
+            .await?
             .map(drop))
     }
 
@@ -180,11 +178,14 @@ impl Ledger for Twin {
         key: &EventKey,
         ask: &Redrive,
     ) -> Conditional<(), verbs::RedriveRefusal> {
-        Ok(self.write("redrive", key, |life| verbs::redrive(life, ask, &self.policy))?.map(drop))
+        Ok(self
+            .write("redrive", key, |life| verbs::redrive(life, ask, &self.policy))
+            .await?
+            .map(drop))
     }
 
     async fn sweep(&self, key: &EventKey, ask: &Sweep) -> Conditional<(), verbs::SweepRefusal> {
-        Ok(self.write("sweep", key, |life| verbs::sweep(life, ask, &self.policy))?.map(drop))
+        Ok(self.write("sweep", key, |life| verbs::sweep(life, ask, &self.policy)).await?.map(drop))
     }
 
     async fn resolve(
@@ -192,12 +193,14 @@ impl Ledger for Twin {
         key: &EventKey,
         ask: &Resolve,
     ) -> Conditional<(), verbs::ResolveRefusal> {
-        Ok(self.write("resolve", key, |life| verbs::resolve(life, ask, &self.policy))?.map(drop))
+        Ok(self
+            .write("resolve", key, |life| verbs::resolve(life, ask, &self.policy))
+            .await?
+            .map(drop))
     }
 
     async fn backfill(&self, ask: &Backfill) -> Result<Result<(), BackfillRefusal>, PortError> {
-        let mut world = self.world();
-        let fault = world.call("backfill")?;
+        let (mut world, fault) = self.begin("backfill").await?;
         let key = ask.entity.as_str();
         let mut write = || {
             let entity = verbs::backfill(world.entities.get(key), ask)?;
@@ -209,14 +212,12 @@ impl Ledger for Twin {
     }
 
     async fn row(&self, key: &EventKey) -> Result<Option<Row>, PortError> {
-        let mut world = self.world();
-        world.call("row")?;
+        let (world, _) = self.begin("row").await?;
         Ok(world.rows.get(key).cloned())
     }
 
     async fn entity(&self, key: &EntityKey) -> Result<Option<Entity>, PortError> {
-        let mut world = self.world();
-        world.call("entity")?;
+        let (world, _) = self.begin("entity").await?;
         Ok(world.entities.get(key.as_str()).cloned())
     }
 
@@ -227,8 +228,7 @@ impl Ledger for Twin {
         after: Option<&OpenEntry>,
         limit: u32,
     ) -> Result<Vec<OpenEntry>, PortError> {
-        let mut world = self.world();
-        world.call("open")?;
+        let (mut world, _) = self.begin("open").await?;
         let start = after
             .map_or(Bound::Unbounded, |entry| Bound::Excluded((entry.due_at, entry.key.clone())));
         let found = world.open.get(&bucket);
@@ -255,8 +255,7 @@ impl Ledger for Twin {
         newest_first: bool,
         limit: u32,
     ) -> Result<Vec<DayEntry>, PortError> {
-        let mut world = self.world();
-        world.call("day")?;
+        let (world, _) = self.begin("day").await?;
         let found = world.days.get(day).into_iter().flatten();
         let mut entries: Vec<DayEntry> = found
             .filter(|(at, _)| (from..=until).contains(at))
@@ -275,21 +274,18 @@ impl Ledger for Twin {
         bytes: &[u8],
         expires_at: Option<Seconds>,
     ) -> Result<(), PortError> {
-        let mut world = self.world();
-        let fault = world.call("put_chunk")?;
+        let (mut world, fault) = self.begin("put_chunk").await?;
         world.chunks.insert(pk.to_owned(), (bytes.to_vec(), expires_at));
         lost(fault, "put_chunk")
     }
 
     async fn chunk(&self, pk: &str) -> Result<Option<Vec<u8>>, PortError> {
-        let mut world = self.world();
-        world.call("chunk")?;
+        let (world, _) = self.begin("chunk").await?;
         Ok(world.chunks.get(pk).map(|(bytes, _)| bytes.clone()))
     }
 
     async fn keep_chunk(&self, pk: &str) -> Result<(), PortError> {
-        let mut world = self.world();
-        let fault = world.call("keep_chunk")?;
+        let (mut world, fault) = self.begin("keep_chunk").await?;
         if let Some((_, expires_at)) = world.chunks.get_mut(pk) {
             *expires_at = None;
         }
@@ -297,8 +293,7 @@ impl Ledger for Twin {
     }
 
     async fn expire_chunk(&self, pk: &str, expires_at: Seconds) -> Result<(), PortError> {
-        let mut world = self.world();
-        let fault = world.call("expire_chunk")?;
+        let (mut world, fault) = self.begin("expire_chunk").await?;
         if let Some((_, chunk_expires_at)) = world.chunks.get_mut(pk) {
             *chunk_expires_at = Some(expires_at);
         }
@@ -311,8 +306,7 @@ impl Ledger for Twin {
         value: &[u8; 32],
         expires_at: Seconds,
     ) -> Result<bool, PortError> {
-        let mut world = self.world();
-        let fault = world.call("bind")?;
+        let (mut world, fault) = self.begin("bind").await?;
         let bound = world.chunks.get(pk).is_none_or(|(held, _)| held == value);
         if bound {
             world.chunks.insert(pk.to_owned(), (value.to_vec(), Some(expires_at)));
@@ -322,14 +316,12 @@ impl Ledger for Twin {
     }
 
     async fn notes(&self) -> Result<StewardNotes, PortError> {
-        let mut world = self.world();
-        world.call("notes")?;
+        let (world, _) = self.begin("notes").await?;
         Ok(world.notes.clone())
     }
 
     async fn write_notes(&self, notes: &StewardNotes) -> Result<(), PortError> {
-        let mut world = self.world();
-        let fault = world.call("write_notes")?;
+        let (mut world, fault) = self.begin("write_notes").await?;
         world.notes = notes.clone();
         lost(fault, "write_notes")
     }
