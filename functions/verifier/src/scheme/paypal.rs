@@ -16,6 +16,7 @@
 
 use rsa::pkcs8::DecodePublicKey as _;
 use rsa::traits::PublicKeyParts as _;
+use sha2::{Digest as _, Sha256};
 use x509_cert::Certificate;
 use x509_cert::der::{DecodePem as _, Encode as _};
 
@@ -78,7 +79,7 @@ pub(crate) fn verify(request: &Request<'_>, keys: &[Key]) -> Result<Verified, Re
         };
         let message =
             [id.as_bytes(), b"|", time.as_bytes(), b"|", webhook_id, b"|", sum.as_bytes()].concat();
-        if rsa_sha256_matches(public, &message, &signature) {
+        if rsa_sha256_matches(public, &Sha256::digest(message).into(), &signature) {
             return Ok(Verified { kid: key.kid.clone(), signed_at_ms: Some(signed_at_ms) });
         }
     }
