@@ -15,6 +15,7 @@ mod calls;
 mod fuzz;
 mod keep;
 mod order;
+mod paypal;
 mod providers;
 mod refuse;
 mod revive;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         providers::a_delivery_of_more_than_500_events_is_kept_whole_and_dead,
         providers::handshakes_are_answered_and_probes_get_their_401,
         providers::old_new_and_local_keys_verify_and_the_row_says_which,
+        paypal::a_paypal_delivery_is_proven_by_the_certificate_it_points_to,
         accept::the_base64_flag_decides_how_a_body_is_read,
         accept::megabytes_come_back_byte_for_byte,
         order::two_hundred_copies_at_once_are_one_row_and_one_change,

@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 use support::{
-    Answered, Call, CountingProxy, LocalStack, Sample, Stack, StackOptions, now_ms, root,
+    Answered, Call, CountingProxy, FileHost, LocalStack, Sample, Stack, StackOptions, now_ms, root,
     run_python,
 };
 use tokio::{runtime::Runtime, sync::watch};
@@ -28,6 +28,8 @@ const POLICY: &str = r#"{
 pub(crate) struct Suite {
     pub(crate) stack: Stack,
     pub(crate) proxy: CountingProxy,
+    /// Where the functions find certificates beside the providers' own addresses.
+    pub(crate) certificates: FileHost,
     local: LocalStack,
     runtime: Runtime,
     run: String,
@@ -40,14 +42,13 @@ impl Suite {
         let runtime = Runtime::new().map_err(|error| error.to_string())?;
         let (upstream, chosen) = watch::channel(0);
         let proxy = runtime.block_on(CountingProxy::start(chosen));
+        let certificates = runtime.block_on(FileHost::start());
         let services = ["DYNAMODB", "SQS", "SECRETS_MANAGER"];
-        let options = StackOptions {
-            policy_overrides: POLICY.to_owned(),
-            function_env: services
-                .map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url()))
-                .to_vec(),
-            port: None,
-        };
+        let mut function_env =
+            vec![("ONCEHOOK_LOCAL_CERTIFICATES".to_owned(), certificates.base())];
+        function_env.extend(services.map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url())));
+        let options =
+            StackOptions { policy_overrides: POLICY.to_owned(), function_env, port: None };
         let local = LocalStack::up(&options)?;
         let endpoint = local.env().get("AWS_ENDPOINT_URL")?;
         let port = endpoint.rsplit(':').next().and_then(|port| port.parse().ok());
@@ -57,6 +58,7 @@ impl Suite {
         Ok(Self {
             stack,
             proxy,
+            certificates,
             local,
             runtime,
             run: format!("{:x}", now_ms()),

@@ -17,6 +17,7 @@
 )]
 
 mod env_file;
+mod file_host;
 mod http;
 mod local_stack;
 mod proxy;
@@ -31,6 +32,7 @@ mod wait;
 mod world;
 
 pub use env_file::EnvFile;
+pub use file_host::FileHost;
 pub use http::{Answered, Call, Http};
 pub use local_stack::{LocalStack, StackOptions};
 pub use proxy::{CountingProxy, Seen};

@@ -38,6 +38,13 @@ pub const SOURCES_TOML: &str =
 /// The build checks the file with harmless parameters; what can still be wrong here is a
 /// parameter's value.
 pub fn config(settings: &Settings) -> Result<config::Config, SettingsError> {
-    config::Config::parse("infra/sources.toml", SOURCES_TOML, &|name| settings.parameter(name))
-        .map_err(SettingsError::Sources)
+    let parameter = |name: &str| settings.parameter(name);
+    let config = config::Config::parse("infra/sources.toml", SOURCES_TOML, &parameter)
+        .map_err(SettingsError::Sources)?;
+    match &settings.local_certificates {
+        None => Ok(config),
+        Some(base) => config
+            .trusting_local_certificates(base)
+            .ok_or_else(|| SettingsError::LocalCertificates { found: base.clone() }),
+    }
 }

@@ -15,6 +15,9 @@ pub const BUILD_ID: &str = env!("ONCEHOOK_BUILD_ID");
 /// Where `${x}` of the configuration file is read from: this prefix and the name in upper case.
 const PARAMETER_PREFIX: &str = "ONCEHOOK_PARAM_";
 
+/// The stage of a stack on a developer's machine.
+const LOCAL: &str = "local";
+
 /// A thing on AWS that the environment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
@@ -82,6 +85,15 @@ pub enum SettingsError {
     /// The limits contradict each other, or `ONCEHOOK_POLICY_OVERRIDES` is no JSON of them.
     #[error("ONCEHOOK_POLICY_OVERRIDES: {0}")]
     Policy(#[from] PolicyError),
+    /// `ONCEHOOK_LOCAL_CERTIFICATES` is set on a stack that is not local, or points elsewhere.
+    #[error(
+        "ONCEHOOK_LOCAL_CERTIFICATES is {found:?}, expected nothing, or http://127.0.0.1:<port>/ on a \
+         stack whose stage is local"
+    )]
+    LocalCertificates {
+        /// What was found.
+        found: String,
+    },
     /// The compiled-in configuration does not stand with the parameters of this stack.
     #[error("{}", lines(.0))]
     Sources(Vec<ConfigError>),
@@ -103,6 +115,9 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// The Lambda function this is, `local` outside of one: a dimension of its metrics.
     pub function: String,
+    /// Where providers' certificates may lie beside the providers' own addresses. Only on a stack
+    /// whose stage is `local`, only on this machine: whoever answers there can sign.
+    pub local_certificates: Option<String>,
     /// The limits.
     pub policy: Policy,
     resources: BTreeMap<Resource, String>,
@@ -135,9 +150,15 @@ impl Settings {
         let overrides = take("ONCEHOOK_POLICY_OVERRIDES").unwrap_or_default();
         let retention_days = take("ONCEHOOK_RETENTION_DAYS");
         let public_url = take("ONCEHOOK_PUBLIC_URL");
+        let stage = take("ONCEHOOK_STAGE").unwrap_or_else(|| "live".to_owned());
+        let local_certificates = take("ONCEHOOK_LOCAL_CERTIFICATES");
+        if let Some(found) = local_certificates.clone().filter(|_| stage != LOCAL) {
+            return Err(SettingsError::LocalCertificates { found });
+        }
         Ok(Self {
             policy: policy(&overrides, retention_days)?,
-            stage: take("ONCEHOOK_STAGE").unwrap_or_else(|| "live".to_owned()),
+            stage,
+            local_certificates,
             release: take("ONCEHOOK_RELEASE").unwrap_or_else(|| BUILD_ID.to_owned()),
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
             function: take("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "local".to_owned()),
@@ -171,7 +192,7 @@ impl Settings {
     /// Whether keys marked `local` may verify.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.stage == "local"
+        self.stage == LOCAL
     }
 }
 
@@ -241,5 +262,34 @@ mod tests {
         }
         let error = read(&[("ONCEHOOK_POLICY_OVERRIDES", r#"{"attempts_max":0}"#)]).unwrap_err();
         assert!(error.to_string().contains("attempts_max"), "{error}");
+    }
+
+    #[test]
+    fn certificates_come_from_this_machine_only_on_a_local_stack() {
+        let config = |stage: &str, base: &str| {
+            let settings = read(&[
+                ("ONCEHOOK_STAGE", stage),
+                ("ONCEHOOK_LOCAL_CERTIFICATES", base),
+                ("ONCEHOOK_PARAM_MODE", "enforce"),
+            ]);
+            settings.and_then(|settings| crate::config(&settings).map(|_| ()))
+        };
+        assert!(config("local", "http://127.0.0.1:4711/").is_ok());
+        for (stage, base) in [
+            ("live", "http://127.0.0.1:4711/"),
+            ("test", "http://127.0.0.1:4711/"),
+            ("local", "http://127.0.0.1:4711"),
+            ("local", "http://127.0.0.1/"),
+            ("local", "http://127.0.0.1:4711.example/"),
+            ("local", "http://127.0.0.1:4711@example/"),
+            ("local", "http://localhost:4711/"),
+            ("local", "https://example/"),
+        ] {
+            let error = config(stage, base).unwrap_err().to_string();
+            assert!(
+                error.contains("ONCEHOOK_LOCAL_CERTIFICATES") && error.contains(base),
+                "{error}"
+            );
+        }
     }
 }

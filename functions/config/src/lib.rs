@@ -82,6 +82,14 @@ impl Config {
         Ok(Self { sources })
     }
 
+    /// The same, with certificates taken from `base` as well: see
+    /// [`verifier::Preset::trust_local_certificates`]. `None` where `base` is not on this machine.
+    #[must_use]
+    pub fn trusting_local_certificates(mut self, base: &str) -> Option<Self> {
+        let mut sources = self.sources.values_mut();
+        sources.all(|source| source.preset.trust_local_certificates(base)).then_some(self)
+    }
+
     /// The source of this name.
     #[must_use]
     pub fn source(&self, name: &str) -> Option<&Source> {

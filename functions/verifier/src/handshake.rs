@@ -4,14 +4,21 @@
 //! demands it (Braintree), and there the text is held to a form that no delivery can have. An echo
 //! is given only to a request that passed the same verification as every event.
 
+use memchr::memmem;
+
 use crate::extract::document::Format;
-use crate::extract::pick::{Pointer, pick, scalar};
+use crate::extract::pick::Picker;
+use crate::extract::pointer::Pointer;
+use crate::extract::scalar::scalar;
 use crate::preset::section::{PresetDefect, Section};
 use crate::scheme::{Scheme, braintree};
 use crate::{Answer, Key, Request};
 
 /// The longest text that is echoed.
 const ECHO_BYTES_MAX: usize = 1_024;
+/// The longest body that asks for an echo. It holds little beside the text; what is longer is a
+/// delivery.
+const ASKING_BYTES_MAX: usize = 16 * 1_024;
 
 /// The `handshake` table of a preset.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +30,7 @@ pub(crate) struct Handshake {
 
 #[derive(Clone, Debug)]
 struct Echo {
-    pointers: [Pointer; 2],
+    picker: Picker,
     is: String,
 }
 
@@ -70,14 +77,14 @@ impl Handshake {
         }
         let echo = self.echo.as_ref()?;
         // Most deliveries are told apart without a second verification or a parse.
-        let mark = echo.is.as_bytes();
-        if !request.body.windows(mark.len().max(1)).any(|window| window == mark)
+        if request.body.len() > ASKING_BYTES_MAX
+            || memmem::find(request.body, echo.is.as_bytes()).is_none()
             || scheme.verify(request, keys, now_ms).is_err()
         {
             return None;
         }
         let document = format.document(request.body).ok()?;
-        let values = pick(&document, &echo.pointers).ok()?;
+        let values = echo.picker.pick(&document).ok()?;
         let mut values = values.into_iter().map(|value| value.and_then(scalar));
         let (kind, value) = (values.next()??, values.next()??);
         let plain = value.len() <= ECHO_BYTES_MAX && !value.contains(char::is_control);
@@ -92,7 +99,7 @@ fn read_echo(section: Section<'_>) -> Result<Echo, PresetDefect> {
             .ok_or_else(|| section.defect(key, format!("`{text}`"), "a JSON Pointer"))
     };
     let echo = Echo {
-        pointers: [pointer("at")?, pointer("value")?],
+        picker: Picker::new(vec![pointer("at")?, pointer("value")?]),
         is: section.required_string("is")?.to_owned(),
     };
     section.finish()?;

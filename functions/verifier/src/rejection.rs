@@ -59,7 +59,7 @@ pub enum Rejection {
         header: String,
     },
     /// More signatures than any provider sends.
-    #[error("the header {header} carries more than {max} entries")]
+    #[error("the header {header} carries more than {max} signatures")]
     TooManySignatures {
         /// Its name in lower case.
         header: String,

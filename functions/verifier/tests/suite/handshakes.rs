@@ -117,3 +117,17 @@ fn probes_get_an_empty_200_where_a_source_asks_for_it() {
     let delivery = Delivery::post("{}");
     assert_eq!(preset.handshake(&delivery.request(), &[], NOW_MS), None);
 }
+
+#[test]
+fn what_is_longer_than_a_request_for_an_echo_is_a_delivery() {
+    let preset = preset("slack");
+    let key = preset.key("k", "secret-0123456789").unwrap();
+    let answered = |pad: usize| {
+        let body =
+            format!(r#"{{"type":"url_verification","challenge":"c","pad":"{}"}}"#, "x".repeat(pad));
+        let signed = Delivery::post(body).signed(&preset, &key, NOW_MS);
+        preset.handshake(&signed.request(), std::slice::from_ref(&key), NOW_MS).is_some()
+    };
+    assert!(answered(10_000));
+    assert!(!answered(20_000));
+}
