@@ -50,6 +50,8 @@ check: tools $(INSTALLED) ## check format, lints, documentation, template and la
 	@AWS_DEFAULT_REGION=us-east-1 $(VENV)/bin/sam validate --lint
 	@$(VENV_PYTHON) infra/template_rules.py
 	@$(VENV_PYTHON) infra/layering.py
+	@if command -v cargo-deny >/dev/null; then cargo deny --locked --config infra/deny.toml check bans licenses sources; \
+	  else echo "cargo-deny is not installed: licences, versions and origins of crates were not checked"; fi
 
 deploy: tools $(INSTALLED) ## build for Lambda and deploy to AWS, asking what it needs to know
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/sam build

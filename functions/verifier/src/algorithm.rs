@@ -82,7 +82,9 @@ impl Algorithm {
                 let any = candidates.iter().any(|candidate| digest.is_signed(material, candidate));
                 Choice::from(u8::from(any))
             }
-            Material::Certificate { .. } | Material::Pair { .. } => Choice::from(0),
+            Material::Certificate { .. } | Material::Pair { .. } | Material::HandshakeToken(_) => {
+                Choice::from(0)
+            }
         }
     }
 
@@ -126,7 +128,8 @@ impl Algorithm {
             Material::P256 { .. }
             | Material::Rsa { .. }
             | Material::Certificate { .. }
-            | Material::Pair { .. } => None,
+            | Material::Pair { .. }
+            | Material::HandshakeToken(_) => None,
         }
     }
 }

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use crate::extract::spec::EventSpec;
 use crate::handshake::Handshake;
+use crate::key::KeyForm;
 use crate::scheme::{Scheme, paypal};
 use crate::time::TimeUnit;
 use crate::{
@@ -101,6 +102,12 @@ impl Preset {
                 Err(KeyDefect::Malformed { expected: "no key at all: this provider signs nothing" })
             }
         }
+    }
+
+    /// Makes the token that this provider repeats in its handshake (`subscribe`). It verifies no
+    /// delivery.
+    pub fn handshake_token(&self, kid: &str, text: &str) -> Result<Key, KeyDefect> {
+        KeyForm::read_handshake_token(kid, text)
     }
 
     /// Decides whether the request is authentic at `now_ms`.

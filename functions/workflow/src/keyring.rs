@@ -48,6 +48,9 @@ struct Entry {
     key: String,
     #[serde(default)]
     local: bool,
+    /// Whether it is the word a provider repeats in its handshake, and no key.
+    #[serde(default)]
+    handshake: bool,
 }
 
 impl Keyring {
@@ -161,26 +164,41 @@ impl Keyring {
                 complain(&source.secret, "*", "expected a list of {\"kid\":...,\"key\":...}");
                 continue;
             };
-            let mut usable = Vec::new();
-            for entry in list {
-                if usable.len() == KEYS_MAX {
-                    complain(&source.secret, &entry.kid, "at most three keys may be live");
-                } else if entry.local && !self.allow_local {
-                    complain(
-                        &source.secret,
-                        &entry.kid,
-                        "a local key is refused outside the stage `local`",
-                    );
-                } else {
-                    match source.preset.key(&entry.kid, &entry.key) {
-                        Ok(key) => usable.push(key),
-                        Err(defect) => complain(&source.secret, &entry.kid, &defect.to_string()),
-                    }
-                }
-            }
+            let usable =
+                self.usable(list, source, &|kid, what| complain(&source.secret, kid, what));
             keys.insert(source.secret.clone(), Arc::from(usable));
         }
         keys
+    }
+
+    /// The keys of a list that may be used, and a complaint about each that may not.
+    fn usable(&self, list: Vec<Entry>, source: &Source, complain: &dyn Fn(&str, &str)) -> Vec<Key> {
+        let mut usable = Vec::new();
+        let (mut keys, mut tokens) = (0, 0);
+        for Entry { kid, key, local, handshake } in list {
+            let taken = if handshake { &mut tokens } else { &mut keys };
+            if *taken == KEYS_MAX {
+                complain(&kid, "at most three keys may be live");
+                continue;
+            }
+            if local && !self.allow_local {
+                complain(&kid, "a local key is refused outside the stage `local`");
+                continue;
+            }
+            let made = if handshake {
+                source.preset.handshake_token(&kid, &key)
+            } else {
+                source.preset.key(&kid, &key)
+            };
+            match made {
+                Ok(made) => {
+                    *taken += 1;
+                    usable.push(made);
+                }
+                Err(defect) => complain(&kid, &defect.to_string()),
+            }
+        }
+        usable
     }
 }
 

@@ -123,7 +123,8 @@ impl<P: ReceiverPorts> Receiver<P> {
         };
         let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
         if let Some(answer) = source.preset.handshake(&request, &keys, now.0) {
-            return (answer, Line::new(Level::Info, "handshake answered").count("Handshake"));
+            let line = handshake_line(answer.status);
+            return (answer, line);
         }
         match self.verify(source, &request, &keys, now).await {
             Ok(verified) => {
@@ -167,6 +168,15 @@ impl<P: ReceiverPorts> Receiver<P> {
         let certificate = self.certificates.key(&*self.ports, &source.preset, &url).await?;
         let keys: Vec<Key> = keys.iter().cloned().chain([certificate]).collect();
         source.preset.verify(request, &keys, now.0)
+    }
+}
+
+fn handshake_line(status: u16) -> Line {
+    if (200..300).contains(&status) {
+        Line::new(Level::Info, "handshake answered").count("Handshake")
+    } else {
+        let line = Line::new(Level::Warn, "handshake refused").with("rejection.cause", "handshake");
+        line.count("Rejected")
     }
 }
 

@@ -150,7 +150,8 @@ fn certificate_for<'k>(keys: &'k [Key], wanted: &str) -> Option<&'k rsa::PublicK
         | Material::Ed25519 { .. }
         | Material::P256 { .. }
         | Material::Rsa { .. }
-        | Material::Pair { .. } => None,
+        | Material::Pair { .. }
+        | Material::HandshakeToken(_) => None,
     })
 }
 
