@@ -167,6 +167,17 @@ pub struct Failure {
     pub at: Millis,
 }
 
+/// A redrive by a person.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct ByHand {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Millis,
+}
+
 /// The exclusive right to work on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lease {
@@ -248,6 +259,9 @@ pub struct Life {
     pub redrives: u32,
     /// The last redrive of any kind.
     pub redriven_at: Option<Millis>,
+    /// The last redrive whose person is known; the console's leave no name. Kept through later
+    /// redrives of other kinds.
+    pub by_hand: Option<ByHand>,
     /// The build that last gave a fresh budget because it was new.
     pub budget_release: Option<String>,
     /// Since when it waits without fault.
