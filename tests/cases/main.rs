@@ -15,6 +15,7 @@ mod bytes;
 mod consumer;
 mod durability;
 mod identity;
+mod operator;
 mod payload;
 mod reports;
 mod shop;

@@ -35,7 +35,7 @@ pub struct TableFacts {
     pub expires_by: Option<String>,
     /// Whether changes are streamed.
     pub is_streamed: bool,
-    /// The indexes and their statuses.
+    /// The indexes and their statuses, empty where the store says nothing of one.
     pub indexes: BTreeMap<String, String>,
 }
 
@@ -136,7 +136,7 @@ impl Aws {
 
 fn facts(table: &TableDescription) -> TableFacts {
     let indexes = table.global_secondary_indexes().iter();
-    let status = |status: Option<&str>| status.unwrap_or("unknown").to_owned();
+    let status = |status: Option<&str>| status.unwrap_or_default().to_owned();
     TableFacts {
         status: status(table.table_status.as_ref().map(|status| status.as_str())),
         expires_by: None,

@@ -23,6 +23,7 @@ mod retry;
 mod row;
 mod sequence;
 mod time;
+mod token;
 pub mod verbs;
 mod version;
 
@@ -36,8 +37,9 @@ pub use retry::{
 };
 pub use row::{
     Body, Bucket, ByHand, Codec, Effect, EffectOutcome, Evidence, Failure, FailureClass, Lease,
-    Life, Open, Origin, Outcome, ROW_FORMAT, Row, Status, Token,
+    Life, Open, Origin, Outcome, ROW_FORMAT, Row, Status,
 };
 pub use sequence::{Succession, Turn, Waiter, succession, turn};
 pub use time::{Millis, Seconds};
+pub use token::Token;
 pub use version::{Unit, Version, VersionError};

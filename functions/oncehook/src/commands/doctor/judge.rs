@@ -21,9 +21,8 @@ const PENDING_MAX_MS: u64 = 300_000;
 
 /// The compiled-in configuration; one that is not valid ends every command before this.
 pub(super) fn configuration(config: &Config, stage: &str) -> Check {
-    let names: Vec<&str> = config.sources().map(|source| source.name.as_str()).collect();
-    let sources = count(names.len(), "source", "sources");
-    Check::ok("configuration", format!("valid, stage {stage}, {sources}: {}", names.join(", ")))
+    let sources = count(config.sources().count(), "source", "sources");
+    Check::ok("configuration", format!("valid: {sources}, stage {stage}"))
 }
 
 /// A source's signing keys, as the receiver would read them.

@@ -55,6 +55,7 @@ pub(super) fn state_table(facts: &TableFacts) -> Vec<Check> {
 fn active(what: &str, status: &str) -> Check {
     match status {
         "ACTIVE" => Check::ok(what, "active"),
+        "" => Check::ok(what, "there"),
         // It can be read and written meanwhile.
         "UPDATING" => Check::bad(Grade::Warn, what, "updating", "active", "wait for it to end"),
         other => Check::bad(
