@@ -139,6 +139,10 @@ def finish(outputs: dict[str, str], endpoint: str) -> None:
             TableName=outputs["LedgerTable"],
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires_at"},
         )
+    # CloudFormation turns a parameter into what the property wants; the emulator keeps the text "false",
+    # which no SDK reads as a yes or no.
+    for table in (outputs["LedgerTable"], outputs["StateTable"]):
+        dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
     # CloudFormation turns a parameter into the number the property wants; the emulator keeps it text,
     # and its poller then fails on every comparison.
     functions = client("lambda", endpoint)
@@ -163,6 +167,7 @@ def environment(outputs: dict[str, str], endpoint: str) -> dict[str, str]:
         "AWS_ENDPOINT_URL": endpoint,
         **CREDENTIALS,
         "ONCEHOOK_STACK": STACK,
+        "ONCEHOOK_STAGE": "local",
         "ONCEHOOK_URL": outputs["Url"],
         "ONCEHOOK_LEDGER_TABLE": outputs["LedgerTable"],
         "ONCEHOOK_STATE_TABLE": outputs["StateTable"],

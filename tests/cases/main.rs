@@ -16,6 +16,7 @@ mod consumer;
 mod durability;
 mod handshakes;
 mod identity;
+mod operator;
 mod payload;
 mod reports;
 mod secrets;

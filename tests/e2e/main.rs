@@ -11,6 +11,7 @@
 )]
 
 mod accept;
+mod alarms;
 mod calls;
 mod fuzz;
 mod keep;
@@ -19,6 +20,7 @@ mod paypal;
 mod providers;
 mod refuse;
 mod revive;
+mod runbook;
 mod suite;
 mod vendors;
 
@@ -59,6 +61,9 @@ fn main() -> ExitCode {
         revive::a_new_build_gives_what_died_before_it_one_fresh_budget,
         revive::a_row_whose_workers_died_is_buried_by_force,
         revive::a_message_without_a_row_ends_with_the_dead_letters,
+        alarms::k06_the_dead_ring_by_depth_by_rate_and_by_age,
+        runbook::the_runbooks_comparison_can_fail,
+        runbook::every_command_of_the_runbook_answers_as_it_stands_there,
         calls::two_calls_a_new_event_one_a_duplicate_none_a_refusal,
         fuzz::random_requests_are_never_a_5xx_and_write_nothing,
         fuzz::logs_hold_no_body_no_signature_and_no_secret,

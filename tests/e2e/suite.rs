@@ -19,7 +19,7 @@ use tokio::{runtime::Runtime, sync::watch};
 pub(crate) const STRIPE: &str = "stripe-live";
 
 /// Durations short enough to wait for. Budgets and sizes are those of production.
-const POLICY: &str = r#"{
+pub(crate) const POLICY: &str = r#"{
     "first_due_ms": 1000, "resend_after_ms": 1000, "redrive_margin_ms": 500, "retry_grace_ms": 2000,
     "sweep_base_ms": 1000, "transient_base_ms": 100
 }"#;
@@ -47,8 +47,12 @@ impl Suite {
         let mut function_env =
             vec![("ONCEHOOK_LOCAL_CERTIFICATES".to_owned(), certificates.base())];
         function_env.extend(services.map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url())));
-        let options =
-            StackOptions { policy_overrides: POLICY.to_owned(), function_env, port: None };
+        let options = StackOptions {
+            policy_overrides: POLICY.to_owned(),
+            function_env,
+            port: None,
+            release: String::new(),
+        };
         let local = LocalStack::up(&options)?;
         let endpoint = local.env().get("AWS_ENDPOINT_URL")?;
         let port = endpoint.rsplit(':').next().and_then(|port| port.parse().ok());
@@ -121,9 +125,18 @@ impl Suite {
 
     /// Has `as_operator.py` do several things, one after another.
     pub(crate) fn operators(&self, commands: &[Value]) -> Vec<Value> {
-        let lines: Vec<String> = commands.iter().map(Value::to_string).collect();
         let variables: Vec<(&str, &str)> = self.stack.env.iter().collect();
-        let printed = run_python(&script("as_operator.py"), &lines.join("\n"), &variables).unwrap();
+        self.operators_of(&variables, commands)
+    }
+
+    /// The same on the stack that the variables lead to.
+    pub(crate) fn operators_of(
+        &self,
+        variables: &[(&str, &str)],
+        commands: &[Value],
+    ) -> Vec<Value> {
+        let lines: Vec<String> = commands.iter().map(Value::to_string).collect();
+        let printed = run_python(&script("as_operator.py"), &lines.join("\n"), variables).unwrap();
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 

@@ -18,6 +18,8 @@ pub struct StackOptions {
     pub function_env: Vec<(String, String)>,
     /// The port; a free one where there is none.
     pub port: Option<u16>,
+    /// The template's parameter `Release`; the build's own id where it is empty.
+    pub release: String,
 }
 
 /// A deployed stack.
@@ -37,6 +39,9 @@ impl LocalStack {
         let mut command = local_py("up", dir.path());
         command.args(["--port", &options.port.unwrap_or(0).to_string()]);
         command.arg("--binaries").arg(binaries()?);
+        if !options.release.is_empty() {
+            command.args(["--release", &options.release]);
+        }
         if !options.policy_overrides.is_empty() {
             command.args(["--overrides", &options.policy_overrides]);
         }
@@ -53,6 +58,11 @@ impl LocalStack {
     #[must_use]
     pub const fn env(&self) -> &EnvFile {
         &self.env
+    }
+
+    /// The folder of the binaries it runs, where the command line is as well.
+    pub fn binaries(&self) -> Result<PathBuf, String> {
+        binaries()
     }
 
     /// Where its files lie.

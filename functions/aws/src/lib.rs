@@ -19,7 +19,9 @@ pub mod diagnostics;
 mod dynamodb;
 mod emf;
 mod http;
+mod inspect;
 pub mod item;
+mod moving;
 mod queues;
 mod secrets;
 mod settings;
@@ -27,6 +29,8 @@ mod trouble;
 
 pub use adapter::Aws;
 pub use clients::{Limits, Timeouts};
+pub use inspect::{Clocks, TableFacts};
+pub use moving::Moved;
 pub use settings::{BUILD_ID, Resource, Settings, SettingsError};
 
 /// The configuration file as compiled in.

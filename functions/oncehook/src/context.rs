@@ -103,6 +103,14 @@ pub(crate) fn source<'c>(config: &'c Config, name: &SourceName) -> Result<&'c So
     })
 }
 
+/// The sources to look through. One that is no longer configured may still have rows: name it.
+pub(crate) fn sources(config: &Config, only: Option<&SourceName>) -> Vec<SourceName> {
+    match only {
+        Some(name) => vec![name.clone()],
+        None => config.sources().map(|source| source.name.clone()).collect(),
+    }
+}
+
 /// Reads a text file named on the command line.
 pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)

@@ -21,8 +21,18 @@ pub(crate) async fn of(
     config: &Config,
     document: &str,
 ) -> Result<Vec<Key>, Failure> {
+    on(source, config, document, true).await
+}
+
+/// The same as a stack would read them: keys marked `local` only where its stage is.
+pub(crate) async fn on(
+    source: &Source,
+    config: &Config,
+    document: &str,
+    allow_local: bool,
+) -> Result<Vec<Key>, Failure> {
     let held = Held { document, complaints: Mutex::default() };
-    let keyring = Keyring::new(true);
+    let keyring = Keyring::new(allow_local);
     keyring.load(&held, config).await;
     let keys = keyring.keys(&held, config, source).await.to_vec();
     if !keys.is_empty() || !source.preset.needs_key() {

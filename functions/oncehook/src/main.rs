@@ -13,12 +13,14 @@ mod failure;
 mod http;
 mod keys;
 mod output;
+mod pace;
 mod rows;
 mod sample;
 mod stack;
 #[cfg(test)]
 mod testing;
 mod time;
+mod window;
 
 use clap::Parser as _;
 use std::process::ExitCode;

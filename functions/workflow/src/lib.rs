@@ -10,6 +10,7 @@ pub mod certificates;
 pub mod consume;
 pub mod http;
 pub mod keyring;
+pub mod ledger_replay;
 pub mod ports;
 pub mod projection;
 pub mod receive;

@@ -64,7 +64,7 @@ fn revivals() -> Vec<Update> {
         redrive(RedriveBy::Message { sent_at: Millis(1) }),
         redrive(RedriveBy::Steward { seen_due_at, release: None }),
         redrive(RedriveBy::Steward { seen_due_at, release: Some("r".to_owned()) }),
-        redrive(RedriveBy::Person),
+        redrive(RedriveBy::Person { by: "ada".to_owned(), reason: "mended".to_owned() }),
         revive::sweep(TABLE, &key(), &sweep, &policy),
     ]
 }

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod recovery;
+mod reports;
+
 use super::{dead_by_hand, dead_list, events_list, events_show, send, state_show, stuck, verify};
 use crate::{
     args::{Command, Dead, Events, State},
