@@ -4,6 +4,10 @@
 //! never text that might be one. What needs the environment or the configuration is resolved in
 //! [`crate::context`].
 
+mod replay;
+
+pub(crate) use replay::{Reconcile, Replay};
+
 use crate::time::{self, Moment};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use ledger::{EntityKey, EventKey, Millis, SourceName};
@@ -64,6 +68,10 @@ pub(crate) enum Command {
     Dead(Dead),
     /// Events that are late: why, since when, and what to do
     Stuck(Stuck),
+    /// Feed a provider's past events in again: after an outage
+    Replay(Replay),
+    /// Compare the ledger with a provider's list, and claim what is missing
+    Reconcile(Reconcile),
     /// Print completions for a shell
     Completions(Completions),
 }

@@ -8,6 +8,8 @@ pub(crate) mod dead_by_hand;
 pub(crate) mod dead_list;
 pub(crate) mod events_list;
 pub(crate) mod events_show;
+pub(crate) mod reconcile;
+pub(crate) mod replay;
 pub(crate) mod send;
 pub(crate) mod state_show;
 pub(crate) mod stuck;
@@ -48,6 +50,15 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
             let context = resolve(&global).await?;
             let aws = context.connect(LEDGER).await?;
             print(&stuck::run(&aws, &context.settings.policy, &args).await?, &global)
+        }
+        Command::Replay(args) if args.providers => print(&replay::providers()?, &global),
+        Command::Replay(args) => {
+            let context = resolve(&global).await?;
+            print(&Box::pin(replay::run(&context, &args)).await?, &global)
+        }
+        Command::Reconcile(args) => {
+            let context = resolve(&global).await?;
+            print(&Box::pin(reconcile::run(&context, &args)).await?, &global)
         }
         Command::Completions(args) => completions::run(&args).map(|()| false),
     }

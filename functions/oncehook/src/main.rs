@@ -27,7 +27,7 @@ use std::process::ExitCode;
 async fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let json = cli.global.json;
-    match commands::run(cli).await {
+    match Box::pin(commands::run(cli)).await {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(1),
         Err(failure) => {
