@@ -16,10 +16,12 @@
     reason = "test code: a panic is a failed test, and what it prints is its report"
 )]
 
+mod desk;
 mod env_file;
 mod file_host;
 mod http;
 mod local_stack;
+mod provider;
 mod proxy;
 mod python;
 mod rows;
@@ -31,10 +33,12 @@ mod suite;
 mod wait;
 mod world;
 
+pub use desk::{Desk, Pages};
 pub use env_file::EnvFile;
 pub use file_host::FileHost;
 pub use http::{Answered, Call, Http};
 pub use local_stack::{LocalStack, StackOptions};
+pub use provider::{Dialect, EventApi, EventServer, ListAnswer, ListAsk};
 pub use proxy::{CountingProxy, Seen};
 pub use python::{python, run_python};
 pub use rows::claimed_row;

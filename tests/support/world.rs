@@ -107,6 +107,7 @@ impl WorldBuilder {
                 policy: self.policy.clone(),
                 keyring,
                 certificates: CertificateCache::default(),
+                replay: Some(workflow::receive::tokens(self.allow_local)),
                 public_url: Some(PUBLIC_URL.to_owned()),
             },
             consumer: Consumer {

@@ -46,6 +46,7 @@ async fn receiver(stub: &AwsStub) -> Receiver<Aws> {
         policy: Policy::default(),
         keyring: Keyring::new(false),
         certificates: CertificateCache::default(),
+        replay: None,
         public_url: None,
         ports: Arc::new(Aws::new(&sdk, settings, Timeouts::receiver(&Policy::default()))),
     }

@@ -15,6 +15,7 @@ mod claim;
 mod finish;
 mod give_back;
 mod lease;
+mod lookup;
 mod notes;
 mod read;
 mod revive;

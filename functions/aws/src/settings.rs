@@ -118,6 +118,8 @@ pub struct Settings {
     /// Where providers' certificates may lie beside the providers' own addresses. Only on a stack
     /// whose stage is `local`, only on this machine: whoever answers there can sign.
     pub local_certificates: Option<String>,
+    /// Whether the receiver's replay route is open.
+    pub replay_route: bool,
     /// The limits.
     pub policy: Policy,
     resources: BTreeMap<Resource, String>,
@@ -161,6 +163,8 @@ impl Settings {
             local_certificates,
             release: take("ONCEHOOK_RELEASE").unwrap_or_else(|| BUILD_ID.to_owned()),
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
+            // Anything but the one word that opens it leaves it closed.
+            replay_route: take("ONCEHOOK_REPLAY_ROUTE").as_deref() == Some("on"),
             function: take("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "local".to_owned()),
             resources,
             parameters: variables
@@ -187,6 +191,14 @@ impl Settings {
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<String> {
         self.parameters.get(name).cloned()
+    }
+
+    /// Another address for the list of a source's past events, `ONCEHOOK_PARAM_API_<SOURCE>`: only on
+    /// a stack whose stage is `local`, so that no variable leads a key astray.
+    #[must_use]
+    pub fn list_address(&self, source: &str) -> Option<String> {
+        let name = format!("API_{}", source.to_ascii_uppercase().replace('-', "_"));
+        self.is_local().then(|| self.parameter(&name)).flatten()
     }
 
     /// Whether keys marked `local` may verify.
@@ -252,6 +264,24 @@ mod tests {
         assert_eq!(settings.public_url.as_deref(), Some("https://hooks.example.com"));
         assert_eq!(settings.parameter("MODE").as_deref(), Some("enforce"));
         assert_eq!(settings.parameter("mode"), None);
+    }
+
+    #[test]
+    fn a_list_of_events_is_elsewhere_on_a_local_stack_alone() {
+        let variable = ("ONCEHOOK_PARAM_API_STRIPE_LIVE", "http://127.0.0.1:1/v1/events");
+        let local = read(&[variable, ("ONCEHOOK_STAGE", "local")]).unwrap();
+        assert_eq!(local.list_address("stripe-live").as_deref(), Some(variable.1));
+        assert_eq!(local.list_address("stripe-test"), None);
+        assert_eq!(read(&[variable]).unwrap().list_address("stripe-live"), None);
+    }
+
+    #[test]
+    fn the_replay_route_is_open_only_where_it_says_so() {
+        let open = |value: &str| read(&[("ONCEHOOK_REPLAY_ROUTE", value)]).unwrap().replay_route;
+        assert!(open("on"));
+        for closed in ["", "off", "true", "ON"] {
+            assert!(!open(closed), "{closed:?}");
+        }
     }
 
     #[test]

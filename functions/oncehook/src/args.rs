@@ -5,18 +5,17 @@
 //! [`crate::context`].
 
 mod backfill;
-
-pub(crate) use backfill::Backfill;
 mod doctor;
 mod filter;
 mod redrive;
-mod replay_ledger;
+mod replay;
 mod tail;
 
+pub(crate) use backfill::Backfill;
 pub(crate) use doctor::Doctor;
 pub(crate) use filter::{Filter, Standing};
 pub(crate) use redrive::{Redrive, Which};
-pub(crate) use replay_ledger::Replay;
+pub(crate) use replay::{FromLedger, Reconcile, Replay};
 pub(crate) use tail::Tail;
 
 use crate::time::{self, Moment};
@@ -80,10 +79,12 @@ pub(crate) enum Command {
     Dead(Dead),
     /// Events that are late: why, since when, and what to do
     Stuck(Stuck),
+    /// Feed past events in again: from the provider after an outage, or from the ledger
+    Replay(Replay),
+    /// Compare the ledger with a provider's list, and claim what is missing
+    Reconcile(Reconcile),
     /// Give versions to entities that existed before
     BackfillVersions(Backfill),
-    /// Feed events of the ledger in again, as rows of their own
-    Replay(Replay),
     /// Follow what comes in; with --forward also on this machine
     Tail(Tail),
     /// Check a deployed stack: what was found, what was expected, what to do

@@ -11,6 +11,8 @@ pub(crate) mod dead_redrive;
 pub(crate) mod doctor;
 pub(crate) mod events_list;
 pub(crate) mod events_show;
+pub(crate) mod reconcile;
+pub(crate) mod replay;
 pub(crate) mod replay_ledger;
 pub(crate) mod send;
 pub(crate) mod state_show;
@@ -63,14 +65,24 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
             let done = backfill::run(&aws, &context.config, &args).await?;
             print(&done, &global)
         }
-        Command::Replay(args) => {
+        Command::Tail(args) => tail(&args, &global).await,
+        Command::Doctor(_) => print(&doctor::run(&resolve(&global).await?).await?, &global),
+        Command::Replay(args) if args.providers => print(&replay::providers()?, &global),
+        Command::Replay(args) if args.from_ledger => {
             let context = resolve(&global).await?;
             let aws = context.connect(LEDGER_AND_QUEUE).await?;
             let policy = &context.settings.policy;
-            print(&replay_ledger::run(&aws, &context.config, policy, &args).await?, &global)
+            let ran = replay_ledger::run(&aws, &context.config, policy, &args.into()).await?;
+            print(&ran, &global)
         }
-        Command::Tail(args) => tail(&args, &global).await,
-        Command::Doctor(_) => print(&doctor::run(&resolve(&global).await?).await?, &global),
+        Command::Replay(args) => {
+            let context = resolve(&global).await?;
+            print(&Box::pin(replay::run(&context, &args)).await?, &global)
+        }
+        Command::Reconcile(args) => {
+            let context = resolve(&global).await?;
+            print(&Box::pin(reconcile::run(&context, &args)).await?, &global)
+        }
         Command::Completions(args) => completions::run(&args).map(|()| false),
     }
 }

@@ -88,6 +88,7 @@ impl Stack {
                 policy: policy.clone(),
                 keyring: Keyring::new(true),
                 certificates: CertificateCache::default(),
+                replay: None,
                 public_url: None,
             },
             consumer: Consumer {

@@ -175,6 +175,12 @@ impl std::fmt::Debug for Key {
     }
 }
 
+/// Checks a secret that is shown to others rather than verified with, such as an API key: not empty,
+/// not padded, no placeholder, printable.
+pub fn check_secret(text: &str) -> Result<(), KeyDefect> {
+    KeyForm::Text.read("", text).map(drop)
+}
+
 /// Why a text is not a key. The text itself never appears.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[must_use]

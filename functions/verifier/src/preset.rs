@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use crate::extract::spec::EventSpec;
 use crate::handshake::Handshake;
+use crate::history::History;
 use crate::key::KeyForm;
 use crate::scheme::{Scheme, paypal};
 use crate::time::TimeUnit;
@@ -34,6 +35,7 @@ pub struct Preset {
     handshake: Handshake,
     entity: Option<EntityFacts>,
     answer: Answer,
+    history: History,
 }
 
 /// Where this provider's events usually keep the object they speak of.
@@ -87,6 +89,10 @@ impl Preset {
             answer: match root.section("answer")? {
                 None => Answer::empty(200),
                 Some(section) => read_answer(section)?,
+            },
+            history: match root.section("replay")? {
+                None => History::unknown(),
+                Some(section) => History::read(section)?,
             },
             name,
         };
@@ -256,6 +262,12 @@ impl Preset {
     #[must_use]
     pub fn needs_public_url(&self) -> bool {
         self.scheme.signs_url()
+    }
+
+    /// Where this provider lists its past events, if it does.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
     }
 
     /// Where events usually keep their entity, as a starting point for a projection.

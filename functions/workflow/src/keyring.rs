@@ -1,4 +1,5 @@
-//! The live keys of every source, read from one secret and kept for a while.
+//! The live keys of every source, read from one secret and kept for a while: the keys that providers
+//! sign with, or the tokens that open the replay route.
 //!
 //! Read at start, again after five minutes, and at most once a minute after a signature failed,
 //! since a rotated key looks like a forged request until it is loaded. When the store does not
@@ -16,7 +17,7 @@ use futures::lock::Mutex;
 use ledger::Millis;
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
-use verifier::Key;
+use verifier::{Key, KeyDefect, SharedToken};
 
 const FRESH_MS: u64 = 300_000;
 const STALE_MS: u64 = 3_600_000;
@@ -26,8 +27,17 @@ const RETRY_EVERY_MS: u64 = 10_000;
 /// Live keys of one source.
 const KEYS_MAX: usize = 3;
 
+/// What the entries of the secret are.
+enum Kind {
+    /// Keys that providers sign with, under the names that sources give them.
+    Signing,
+    /// Tokens, under the sources' own names.
+    Tokens(SharedToken),
+}
+
 /// The live keys.
 pub struct Keyring {
+    kind: Kind,
     /// Whether keys marked `local` may be used.
     allow_local: bool,
     state: Mutex<State>,
@@ -57,7 +67,19 @@ impl Keyring {
     /// An empty keyring. `allow_local` is true only on a stack whose stage is `local`.
     #[must_use]
     pub fn new(allow_local: bool) -> Self {
-        Self { allow_local, state: Mutex::new(State::default()) }
+        Self { kind: Kind::Signing, allow_local, state: Mutex::new(State::default()) }
+    }
+
+    /// An empty ring of the tokens that `token` reads.
+    #[must_use]
+    pub fn of_tokens(token: SharedToken, allow_local: bool) -> Self {
+        Self { kind: Kind::Tokens(token), allow_local, state: Mutex::new(State::default()) }
+    }
+
+    /// Whether the secret was read at all, of late enough to say who is not in it.
+    pub async fn is_loaded(&self, ports: &impl Clock) -> bool {
+        let state = self.state.lock().await;
+        state.loaded_at.is_some_and(|at| ports.now().since(at) < STALE_MS)
     }
 
     /// Loads the keys, as a function does at start. A failure is reported and not fatal: the
@@ -83,7 +105,7 @@ impl Keyring {
             self.read(&mut state, ports, config).await;
         }
         let usable = state.loaded_at.is_some_and(|at| ports.now().since(at) < STALE_MS);
-        if usable { state.of(source) } else { Arc::from([]) }
+        if usable { state.of(self.kind.name(source)) } else { Arc::from([]) }
     }
 
     /// Reads the secret again after a signature failed, unless that was done less than a minute
@@ -108,11 +130,13 @@ impl Keyring {
         config: &Config,
     ) -> bool {
         state.tried_at = Some(ports.now());
-        let document = match ports.fetch(Secret::Signing).await {
+        let document = match ports.fetch(self.kind.secret()).await {
             Ok(document) => document,
             Err(error) => {
-                let line =
-                    Line::new(Level::Error, format!("signing keys could not be read: {error}"));
+                let line = Line::new(
+                    Level::Error,
+                    format!("{} could not be read: {error}", self.kind.title()),
+                );
                 ports.emit(&line.count("SecretUnavailable"));
                 return false;
             }
@@ -128,7 +152,8 @@ impl Keyring {
                 let line = Line::new(
                     Level::Error,
                     format!(
-                        "the signing secret is no JSON object of sources (line {}, column {})",
+                        "the secret with the {} is no JSON object of sources (line {}, column {})",
+                        self.kind.title(),
                         error.line(),
                         error.column()
                     ),
@@ -148,25 +173,25 @@ impl Keyring {
         let complain = |secret: &str, kid: &str, what: &str| {
             let line = Line::new(
                 Level::Error,
-                format!("signing key {kid:?} of secret {secret:?} is not used: {what}"),
+                format!("{} {kid:?} of secret {secret:?} is not used: {what}", self.kind.one()),
             );
             telemetry.emit(&line.count("KeyRefused"));
         };
         let mut keys = BTreeMap::new();
         for source in config.sources() {
-            if keys.contains_key(&source.secret) {
+            let secret = self.kind.name(source);
+            if keys.contains_key(secret) {
                 continue;
             }
-            let Some(value) = entries.remove(&source.secret) else {
+            let Some(value) = entries.remove(secret) else {
                 continue;
             };
             let Ok(list) = serde_json::from_value::<Vec<Entry>>(value) else {
-                complain(&source.secret, "*", "expected a list of {\"kid\":...,\"key\":...}");
+                complain(secret, "*", "expected a list of {\"kid\":...,\"key\":...}");
                 continue;
             };
-            let usable =
-                self.usable(list, source, &|kid, what| complain(&source.secret, kid, what));
-            keys.insert(source.secret.clone(), Arc::from(usable));
+            let usable = self.usable(list, source, &|kid, what| complain(secret, kid, what));
+            keys.insert(secret.to_owned(), Arc::from(usable));
         }
         keys
     }
@@ -188,7 +213,7 @@ impl Keyring {
             let made = if handshake {
                 source.preset.handshake_token(&kid, &key)
             } else {
-                source.preset.key(&kid, &key)
+                self.kind.key(source, &kid, &key)
             };
             match made {
                 Ok(made) => {
@@ -202,8 +227,46 @@ impl Keyring {
     }
 }
 
+impl Kind {
+    const fn secret(&self) -> Secret {
+        match self {
+            Self::Signing => Secret::Signing,
+            Self::Tokens(_) => Secret::Replay,
+        }
+    }
+
+    const fn title(&self) -> &'static str {
+        match self {
+            Self::Signing => "signing keys",
+            Self::Tokens(_) => "replay tokens",
+        }
+    }
+
+    const fn one(&self) -> &'static str {
+        match self {
+            Self::Signing => "signing key",
+            Self::Tokens(_) => "replay token",
+        }
+    }
+
+    /// The entry of the secret that is this source's.
+    fn name<'s>(&self, source: &'s Source) -> &'s str {
+        match self {
+            Self::Signing => &source.secret,
+            Self::Tokens(_) => source.name.as_str(),
+        }
+    }
+
+    fn key(&self, source: &Source, kid: &str, text: &str) -> Result<Key, KeyDefect> {
+        match self {
+            Self::Signing => source.preset.key(kid, text),
+            Self::Tokens(token) => token.key(kid, text),
+        }
+    }
+}
+
 impl State {
-    fn of(&self, source: &Source) -> Arc<[Key]> {
-        self.keys.get(&source.secret).cloned().unwrap_or_else(|| Arc::from([]))
+    fn of(&self, name: &str) -> Arc<[Key]> {
+        self.keys.get(name).cloned().unwrap_or_else(|| Arc::from([]))
     }
 }

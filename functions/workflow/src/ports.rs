@@ -6,7 +6,7 @@
 
 use crate::http::{HttpAnswer, HttpAsk};
 use ledger::{
-    Bucket, Entity, EntityKey, EventKey, Jitter, Message, Millis, Row, Status, Token,
+    Bucket, Entity, EntityKey, EventKey, Jitter, Message, Millis, Origin, Row, Status, Token,
     verbs::{
         Apply, ApplyRefusal, Backfill, BackfillRefusal, Bury, BuryRefusal, Claim, ClaimRefusal,
         Fail, FailRefusal, FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal,
@@ -14,7 +14,7 @@ use ledger::{
         WaitRefusal,
     },
 };
-use std::future::Future;
+use std::{collections::BTreeMap, future::Future};
 use thiserror::Error;
 
 /// What a failed call means for the caller.
@@ -240,6 +240,38 @@ pub struct StewardNotes {
     pub walk_bucket: Option<Bucket>,
     /// The entry behind which it goes on.
     pub walk_after: Option<OpenEntry>,
+}
+
+/// How a row came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownRow {
+    /// When.
+    pub received_at: Millis,
+    /// How.
+    pub origin: Origin,
+    /// Who fed it in and why, where it was no delivery.
+    pub origin_note: Option<String>,
+}
+
+/// Many rows looked up by their keys at once.
+pub trait Lookup: Send + Sync {
+    /// Those of `keys` that have a row, strongly consistent.
+    fn known(
+        &self,
+        keys: &[EventKey],
+    ) -> impl Future<Output = Result<BTreeMap<EventKey, KnownRow>, PortError>> + Send;
+}
+
+/// Notes that a scheduled function leaves to its next run, by name.
+pub trait Notes: Send + Sync {
+    /// Reads one.
+    fn note(&self, name: &str) -> impl Future<Output = Result<Option<String>, PortError>> + Send;
+    /// Writes one. The last writer wins: notes are hints, every act is conditional.
+    fn write_note(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
 /// Sends messages to the queue.

@@ -11,7 +11,10 @@ mod time;
 
 use crate::{
     http::{HttpAnswer, HttpAsk},
-    ports::{Certificates, Entropy, Http, PortError, Secret, SecretStore, StewardNotes, Trouble},
+    ports::{
+        Certificates, Entropy, Http, KnownRow, Lookup, Notes, PortError, Secret, SecretStore,
+        StewardNotes, Trouble,
+    },
     telemetry::{Line, Telemetry},
 };
 use ::ledger::{Bucket, Entity, EventKey, Jitter, Millis, Policy, Row, Token};
@@ -59,6 +62,7 @@ struct World {
     entities: BTreeMap<String, Entity>,
     chunks: BTreeMap<String, (Vec<u8>, Option<::ledger::Seconds>)>,
     notes: StewardNotes,
+    named_notes: BTreeMap<String, String>,
     queue: SimQueue,
     secrets: BTreeMap<Secret, String>,
     provider: Option<Server>,
@@ -277,6 +281,35 @@ impl Http for Twin {
         let is_lost = matches!(fault, Some(Fault::AnswerLost));
         let answer = answer.filter(|_| !is_lost);
         answer.ok_or_else(|| injected("http", Trouble::Unavailable))
+    }
+}
+
+impl Lookup for Twin {
+    async fn known(&self, keys: &[EventKey]) -> Result<BTreeMap<EventKey, KnownRow>, PortError> {
+        let (world, _) = self.begin("known").await?;
+        let found = keys.iter().filter_map(|key| {
+            let evidence = &world.rows.get(key)?.evidence;
+            let row = KnownRow {
+                received_at: evidence.received_at,
+                origin: evidence.origin,
+                origin_note: evidence.origin_note.clone(),
+            };
+            Some((key.clone(), row))
+        });
+        Ok(found.collect())
+    }
+}
+
+impl Notes for Twin {
+    async fn note(&self, name: &str) -> Result<Option<String>, PortError> {
+        let (world, _) = self.begin("note").await?;
+        Ok(world.named_notes.get(name).cloned())
+    }
+
+    async fn write_note(&self, name: &str, text: &str) -> Result<(), PortError> {
+        let (mut world, _) = self.begin("write_note").await?;
+        world.named_notes.insert(name.to_owned(), text.to_owned());
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 //! that fails is named and the walk goes on; the numbers add up to what was selected.
 
 use crate::{
-    args::{Replay, Standing},
+    args::{FromLedger, Standing},
     commands::events_list::ordered,
     context,
     failure::Failure,
@@ -83,7 +83,7 @@ struct Failed {
 struct Run<'a, P> {
     ports: &'a P,
     replay: LedgerReplay<'a>,
-    args: &'a Replay,
+    args: &'a FromLedger,
     pace: Pace,
     refusals: BTreeMap<WhyNot, (usize, Vec<EventKey>)>,
     ran: Ran,
@@ -94,7 +94,7 @@ pub(crate) async fn run<P: Ledger + Outbox + Clock + Entropy>(
     ports: &P,
     config: &Config,
     policy: &Policy,
-    args: &Replay,
+    args: &FromLedger,
 ) -> Result<Ran, Failure> {
     let now = ports.now();
     let made_up = RunName::new(&made_up(now, ports.token().0));
@@ -229,7 +229,7 @@ impl<P: Ledger + Outbox + Clock + Entropy> Run<'_, P> {
 }
 
 impl Ran {
-    fn new(args: &Replay, run: &RunName, window: Option<(Millis, Millis)>) -> Self {
+    fn new(args: &FromLedger, run: &RunName, window: Option<(Millis, Millis)>) -> Self {
         Self {
             run: run.to_string(),
             executed: args.execute,
@@ -253,7 +253,7 @@ impl Ran {
         }
     }
 
-    fn next(&self, args: &Replay) -> String {
+    fn next(&self, args: &FromLedger) -> String {
         if !self.executed {
             return match self.replayed {
                 0 => "nothing would be replayed".to_owned(),

@@ -100,6 +100,7 @@ impl Rig {
                 policy: policy.clone(),
                 keyring: Keyring::new(false),
                 certificates: CertificateCache::default(),
+                replay: None,
                 public_url: None,
             },
             consumer: Consumer {

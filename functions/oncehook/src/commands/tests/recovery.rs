@@ -29,7 +29,7 @@ const WHO: &str = "--by ada --reason restored --rate 1000";
 pub(super) async fn replay(stack: &Stack, line: &str) -> replay_ledger::Ran {
     let line = format!("oncehook replay --from-ledger {WHO} {line}");
     let Command::Replay(args) = testing::command(&line) else { panic!("{line}") };
-    replay_ledger::run(&*stack.twin, &testing::config(), &stack.policy, &args).await.unwrap()
+    replay_ledger::run(&*stack.twin, &testing::config(), &stack.policy, &args.into()).await.unwrap()
 }
 
 async fn redrive(stack: &Stack, line: &str) -> dead_redrive::Done {
