@@ -60,10 +60,14 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
             let context = resolve(&global).await?;
             let aws = context.connect(LEDGER_AND_QUEUE).await?;
             let policy = &context.settings.policy;
-            print(&replay_ledger::run(&aws, &context.config, policy, &args).await?, &global)
+            let ran = replay_ledger::run(&aws, &context.config, policy, &args);
+            print(&ran.await?, &global)
         }
         Command::Tail(args) => tail(&args, &global).await,
-        Command::Doctor(_) => print(&doctor::run(&resolve(&global).await?).await?, &global),
+        Command::Doctor(_) => {
+            let context = resolve(&global).await?;
+            print(&doctor::run(&context).await?, &global)
+        }
         Command::Completions(args) => completions::run(&args).map(|()| false),
     }
 }
