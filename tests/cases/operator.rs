@@ -54,7 +54,7 @@ fn j08_a_replay_enters_behind_the_signature_and_the_public_door_still_refuses_th
     let headers: Vec<(String, String)> = call
         .headers
         .iter()
-        .map(|(name, value)| (name.to_string(), String::from_utf8(value.clone()).unwrap()))
+        .map(|(name, value)| (name.clone(), String::from_utf8(value.clone()).unwrap()))
         .collect();
     let headers: Vec<(&str, &str)> =
         headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -200,8 +200,8 @@ fn k12_pruning_touches_nothing_unfinished_and_an_expired_row_that_is_still_there
     thing(&world, "evt_done", "t1", 1);
     world.work();
     let dead = poison(&world, "evt_dead");
-    let noise: String =
-        (0_u64..60_000).map(|n| format!("{:x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+    let noise = (0_u64..60_000).map(|n| format!("{:x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    let noise = noise.collect::<Vec<_>>().concat();
     let large = json!({"id": "t3", "version": "first", "noise": noise}).to_string();
     let headers = [("x-github-event", "thing"), ("x-github-delivery", "evt_large")];
     world.deliver("things", &headers, large.as_bytes());

@@ -18,6 +18,7 @@ mod keep;
 mod order;
 mod paypal;
 mod providers;
+mod recover;
 mod refuse;
 mod revive;
 mod runbook;
@@ -61,6 +62,9 @@ fn main() -> ExitCode {
         revive::a_new_build_gives_what_died_before_it_one_fresh_budget,
         revive::a_row_whose_workers_died_is_buried_by_force,
         revive::a_message_without_a_row_ends_with_the_dead_letters,
+        recover::all_the_dead_come_back_with_their_messages_and_the_rows_name_the_person,
+        recover::a_replay_from_the_ledger_gives_back_what_the_state_lost_and_refuses_sums,
+        recover::doctor_names_a_setting_that_a_hand_changed,
         alarms::k06_the_dead_ring_by_depth_by_rate_and_by_age,
         runbook::the_runbooks_comparison_can_fail,
         runbook::every_command_of_the_runbook_answers_as_it_stands_there,

@@ -76,6 +76,11 @@ impl Suite {
         self.local.down()
     }
 
+    /// The folder of the binaries, where the command line is.
+    pub(crate) fn binaries(&self) -> PathBuf {
+        self.local.binaries().unwrap()
+    }
+
     /// Runs a case.
     pub(crate) fn block_on<T>(&self, case: impl Future<Output = T>) -> T {
         self.runtime.block_on(case)
@@ -126,18 +131,7 @@ impl Suite {
     /// Has `as_operator.py` do several things, one after another.
     pub(crate) fn operators(&self, commands: &[Value]) -> Vec<Value> {
         let variables: Vec<(&str, &str)> = self.stack.env.iter().collect();
-        self.operators_of(&variables, commands)
-    }
-
-    /// The same on the stack that the variables lead to.
-    pub(crate) fn operators_of(
-        &self,
-        variables: &[(&str, &str)],
-        commands: &[Value],
-    ) -> Vec<Value> {
-        let lines: Vec<String> = commands.iter().map(Value::to_string).collect();
-        let printed = run_python(&script("as_operator.py"), &lines.join("\n"), variables).unwrap();
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        operators_of(&variables, commands)
     }
 
     /// Invokes a function with a payload; `variable` names it.
@@ -215,6 +209,13 @@ impl Suite {
     pub(crate) fn subscription_key(id: &str) -> String {
         format!("{STRIPE}#subscription#{id}")
     }
+}
+
+/// Has `as_operator.py` do several things on the stack that the variables lead to.
+pub(crate) fn operators_of(variables: &[(&str, &str)], commands: &[Value]) -> Vec<Value> {
+    let lines: Vec<String> = commands.iter().map(Value::to_string).collect();
+    let printed = run_python(&script("as_operator.py"), &lines.join("\n"), variables).unwrap();
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The emulator has a session of its own, which Ctrl-C does not reach.

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::{
     },
     error::BoxError,
     operation::{put_item::PutItemError, update_item::UpdateItemError},
-    types::{TableDescription, TimeToLiveStatus},
+    types::{IndexStatus, TableDescription, TableStatus, TimeToLiveStatus},
 };
 use aws_sdk_sqs::types::QueueAttributeName;
 use ledger::Millis;
@@ -138,12 +138,12 @@ fn facts(table: &TableDescription) -> TableFacts {
     let indexes = table.global_secondary_indexes().iter();
     let status = |status: Option<&str>| status.unwrap_or_default().to_owned();
     TableFacts {
-        status: status(table.table_status.as_ref().map(|status| status.as_str())),
+        status: status(table.table_status.as_ref().map(TableStatus::as_str)),
         expires_by: None,
         is_streamed: table.stream_specification.as_ref().is_some_and(|one| one.stream_enabled),
         indexes: indexes
             .filter_map(|index| {
-                let state = status(index.index_status.as_ref().map(|status| status.as_str()));
+                let state = status(index.index_status.as_ref().map(IndexStatus::as_str));
                 Some((index.index_name.clone()?, state))
             })
             .collect(),

@@ -108,11 +108,11 @@ impl Aws {
         let source = Message::parse(&body).map(|message| message.key.as_str().to_owned());
         let group = source.ok().and_then(|key| key.split('#').next().map(str::to_owned));
         let queue = self.resource(STEP, Resource::Queue)?;
-        let send = self.clients.sqs.send_message().queue_url(queue).message_body(body);
-        let sent = send.message_group_id(group.unwrap_or_else(|| "redrive".to_owned()));
-        sent.send().await.map_err(|error| Failed::from_sdk(&error).at(STEP))?;
-        let delete = self.clients.sqs.delete_message().queue_url(url);
-        let done = delete.set_receipt_handle(letter.receipt_handle.clone()).send().await;
+        let call = self.clients.sqs.send_message().queue_url(queue).message_body(body);
+        let call = call.message_group_id(group.unwrap_or_else(|| "redrive".to_owned()));
+        call.send().await.map_err(|error| Failed::from_sdk(&error).at(STEP))?;
+        let call = self.clients.sqs.delete_message().queue_url(url);
+        let done = call.set_receipt_handle(letter.receipt_handle.clone()).send().await;
         done.map_err(|error| Failed::from_sdk(&error).at(STEP))?;
         Ok(())
     }

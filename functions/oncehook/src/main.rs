@@ -29,6 +29,7 @@ use std::process::ExitCode;
 async fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let json = cli.global.json;
+    // Every command's calls to AWS in one future are larger than a stack likes.
     match Box::pin(commands::run(cli)).await {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(1),

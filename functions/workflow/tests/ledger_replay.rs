@@ -109,8 +109,8 @@ async fn a_replay_whose_message_is_not_sent_is_the_stewards() {
 #[tokio::test]
 async fn a_large_body_is_copied_and_outlives_the_originals() {
     // Random text does not shrink, so this one lies in chunks.
-    let noise: String =
-        (0_u64..90_000).map(|n| format!("{:x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+    let noise = (0_u64..90_000).map(|n| format!("{:x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    let noise = noise.collect::<Vec<_>>().concat();
     let mut event = subscription("evt_big", "created", 10, "sub_big", "gold");
     event["noise"] = json!(noise);
     let (rig, row) = settled(&event).await;

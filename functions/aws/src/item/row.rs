@@ -1,6 +1,8 @@
 //! The row's item: one event in the ledger table.
 //!
-//! Attribute names are those of the design, one to one. Rows of another format are [`foreign`].
+//! Attribute names are those of the design, one to one. `redriven_by`, `redrive_reason` and
+//! `redriven_by_at` say who last brought the row back by hand, why and when: absent where that was
+//! nobody who left a name, as in the SQS console. Rows of another format are [`foreign`].
 
 use super::{DecodeError, Item, Reader, bytes, foreign, needed, number, text};
 use aws_sdk_dynamodb::types::AttributeValue;

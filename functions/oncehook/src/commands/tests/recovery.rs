@@ -196,9 +196,9 @@ async fn tail_forwards_each_event_once_as_it_came_with_its_key_and_says_what_was
     let taker = Taker::default();
     let url = "http://127.0.0.1:3000/hook";
     assert!(!follow(&stack, &taker, &format!("--since 1h --type push --forward {url}")).await);
-    let taken = taker.0.into_inner().unwrap();
-    assert_eq!(taken.len(), 40);
-    let one = taken.iter().find(|one| one.headers.iter().any(|(_, value)| value == "github#p-7"));
+    let posts = taker.0.into_inner().unwrap();
+    assert_eq!(posts.len(), 40);
+    let one = posts.iter().find(|one| one.headers.iter().any(|(_, value)| value == "github#p-7"));
     let one = one.unwrap();
     assert_eq!((one.url.as_str(), one.method.as_str()), (url, "POST"));
     let row = stack.twin.find("github#p-7").unwrap();
