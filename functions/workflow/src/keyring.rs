@@ -37,6 +37,7 @@ pub struct Keyring {
 struct State {
     loaded_at: Option<Millis>,
     tried_at: Option<Millis>,
+    /// By the name of the source: two that share a secret may read it in different forms.
     keys: BTreeMap<String, Arc<[Key]>>,
 }
 
@@ -119,7 +120,7 @@ impl Keyring {
         };
         match serde_json::from_str::<BTreeMap<String, serde_json::Value>>(&document) {
             Ok(entries) => {
-                state.keys = self.parse(entries, config, ports);
+                state.keys = self.parse(&entries, config, ports);
                 state.loaded_at = Some(ports.now());
                 true
             }
@@ -141,7 +142,7 @@ impl Keyring {
 
     fn parse(
         &self,
-        mut entries: BTreeMap<String, serde_json::Value>,
+        entries: &BTreeMap<String, serde_json::Value>,
         config: &Config,
         telemetry: &impl Telemetry,
     ) -> BTreeMap<String, Arc<[Key]>> {
@@ -154,19 +155,16 @@ impl Keyring {
         };
         let mut keys = BTreeMap::new();
         for source in config.sources() {
-            if keys.contains_key(&source.secret) {
-                continue;
-            }
-            let Some(value) = entries.remove(&source.secret) else {
+            let Some(value) = entries.get(&source.secret) else {
                 continue;
             };
-            let Ok(list) = serde_json::from_value::<Vec<Entry>>(value) else {
+            let Ok(list) = Vec::<Entry>::deserialize(value) else {
                 complain(&source.secret, "*", "expected a list of {\"kid\":...,\"key\":...}");
                 continue;
             };
             let usable =
                 self.usable(list, source, &|kid, what| complain(&source.secret, kid, what));
-            keys.insert(source.secret.clone(), Arc::from(usable));
+            keys.insert(source.name.as_str().to_owned(), Arc::from(usable));
         }
         keys
     }
@@ -204,6 +202,6 @@ impl Keyring {
 
 impl State {
     fn of(&self, source: &Source) -> Arc<[Key]> {
-        self.keys.get(&source.secret).cloned().unwrap_or_else(|| Arc::from([]))
+        self.keys.get(source.name.as_str()).cloned().unwrap_or_else(|| Arc::from([]))
     }
 }
