@@ -97,13 +97,13 @@ pub enum Rejection {
         claim: String,
     },
     /// Signed too long ago.
-    #[error("signed {by_s} s before the allowed window")]
+    #[error("too old: signed {by_s} s before the allowed window")]
     TooOld {
         /// Whole seconds beyond the limit, rounded up.
         by_s: u64,
     },
     /// Signed too far in the future.
-    #[error("signed {by_s} s after the allowed window")]
+    #[error("too new: signed {by_s} s after the allowed window")]
     TooNew {
         /// Whole seconds beyond the limit, rounded up.
         by_s: u64,

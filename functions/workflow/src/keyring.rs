@@ -47,6 +47,7 @@ pub struct Keyring {
 struct State {
     loaded_at: Option<Millis>,
     tried_at: Option<Millis>,
+    /// By the name of the source: two that share a secret may read it in different forms.
     keys: BTreeMap<String, Arc<[Key]>>,
 }
 
@@ -105,7 +106,7 @@ impl Keyring {
             self.read(&mut state, ports, config).await;
         }
         let usable = state.loaded_at.is_some_and(|at| ports.now().since(at) < STALE_MS);
-        if usable { state.of(self.kind.name(source)) } else { Arc::from([]) }
+        if usable { state.of(source) } else { Arc::from([]) }
     }
 
     /// Reads the secret again after a signature failed, unless that was done less than a minute
@@ -143,7 +144,7 @@ impl Keyring {
         };
         match serde_json::from_str::<BTreeMap<String, serde_json::Value>>(&document) {
             Ok(entries) => {
-                state.keys = self.parse(entries, config, ports);
+                state.keys = self.parse(&entries, config, ports);
                 state.loaded_at = Some(ports.now());
                 true
             }
@@ -166,7 +167,7 @@ impl Keyring {
 
     fn parse(
         &self,
-        mut entries: BTreeMap<String, serde_json::Value>,
+        entries: &BTreeMap<String, serde_json::Value>,
         config: &Config,
         telemetry: &impl Telemetry,
     ) -> BTreeMap<String, Arc<[Key]>> {
@@ -180,18 +181,15 @@ impl Keyring {
         let mut keys = BTreeMap::new();
         for source in config.sources() {
             let secret = self.kind.name(source);
-            if keys.contains_key(secret) {
-                continue;
-            }
-            let Some(value) = entries.remove(secret) else {
+            let Some(value) = entries.get(secret) else {
                 continue;
             };
-            let Ok(list) = serde_json::from_value::<Vec<Entry>>(value) else {
+            let Ok(list) = Vec::<Entry>::deserialize(value) else {
                 complain(secret, "*", "expected a list of {\"kid\":...,\"key\":...}");
                 continue;
             };
             let usable = self.usable(list, source, &|kid, what| complain(secret, kid, what));
-            keys.insert(secret.to_owned(), Arc::from(usable));
+            keys.insert(source.name.as_str().to_owned(), Arc::from(usable));
         }
         keys
     }
@@ -266,7 +264,7 @@ impl Kind {
 }
 
 impl State {
-    fn of(&self, name: &str) -> Arc<[Key]> {
-        self.keys.get(name).cloned().unwrap_or_else(|| Arc::from([]))
+    fn of(&self, source: &Source) -> Arc<[Key]> {
+        self.keys.get(source.name.as_str()).cloned().unwrap_or_else(|| Arc::from([]))
     }
 }

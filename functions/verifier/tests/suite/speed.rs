@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use proptest::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use sha2::Sha256;
 use verifier::{Headers, Key, Preset, preset_names};
@@ -75,6 +76,9 @@ fn the_cost_is_linear_in_the_body() {
         assert!(most * 10 <= fewest * 15, "{name}: {costs:?} is not linear");
     }
 }
+
+/// Pieces of what parsers look for.
+const HOSTILE: &str = r#"(\{|\}|\[|\]|,|:|"|\\|\\u00|[a-c0-9]|&|=|%4|%00|\+|\x00|\{\}|"id":|"a":1,|"events":\[|"notificationItems":\[|bt_payload=|bt_signature=|MessageSid=|payload=|<a>|é|\n){0,6}"#;
 
 /// The largest body the platform lets in.
 const BODY_BYTES_MAX: usize = 4_718_592;
@@ -246,5 +250,47 @@ fn many_public_key_signatures_cost_no_more_than_a_few() {
         let ratio = took.as_secs_f64() / bare.as_secs_f64();
         println!("{n:>2} signatures: {took:?}, {ratio:.1} times a bare HMAC");
         assert!(took < Duration::from_millis(50), "{n} signatures took {took:?}");
+    }
+}
+
+proptest! {
+    // PROPTEST_CASES asks for more; each case is the largest body at every step of every preset.
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(32),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    #[ignore = "a measurement: needs --release"]
+    fn no_random_body_costs_fifty_milliseconds(
+        head in HOSTILE,
+        piece in HOSTILE.prop_filter("something", |piece| !piece.is_empty()),
+        tail in HOSTILE,
+    ) {
+        let times = (BODY_BYTES_MAX - head.len() - tail.len()) / piece.len();
+        let body = format!("{head}{}{tail}", piece.repeat(times)).into_bytes();
+        for name in preset_names() {
+            let (preset, keys, sample) = match signable(name) {
+                Some((preset, key, sample)) => (preset, vec![key], sample),
+                None => (preset(name), Vec::new(), Delivery::post("")),
+            };
+            let unsigned = Delivery { body: body.clone(), ..sample };
+            let mut tried = unsigned.clone();
+            if let Some(key) = keys.first() {
+                for (header, value) in preset.sign(&unsigned.request(), key, NOW_MS).unwrap_or_default() {
+                    tried.headers.push(&header, value);
+                }
+            }
+            let request = tried.request();
+            for (step, took) in [
+                ("verify", least(2, || preset.verify(&request, &keys, NOW_MS).is_ok())),
+                ("events", least(2, || preset.events(&request).is_ok())),
+                ("document", least(2, || preset.document(&tried.body).is_ok())),
+                ("handshake", least(2, || preset.handshake(&request, &keys, NOW_MS))),
+            ] {
+                prop_assert!(took < Duration::from_millis(50), "{name}: {step} took {took:?}");
+            }
+        }
     }
 }
