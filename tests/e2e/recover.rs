@@ -2,7 +2,7 @@
 
 use crate::{
     revive::{dead, row_with},
-    suite::{STRIPE, Suite},
+    suite::{POLICY, STRIPE, Suite},
 };
 use ledger::{FailureClass, Outcome, Status};
 use serde_json::{Value, json};
@@ -15,6 +15,8 @@ fn oncehook(suite: &Suite, words: &[&str]) -> (Option<i32>, Value) {
         .arg("--json")
         .env_clear()
         .envs(suite.stack.env.iter())
+        // As `--stack` reads them from the stack's parameters.
+        .env("ONCEHOOK_POLICY_OVERRIDES", POLICY)
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);

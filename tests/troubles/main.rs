@@ -6,6 +6,8 @@
 //! receiver's own deadlines allow.
 #![allow(clippy::unwrap_used, reason = "test code: a failed unwrap is a failed test")]
 
+mod moving;
+
 use aws::{Aws, Settings, Timeouts};
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::config::Credentials;
