@@ -5,6 +5,7 @@ Reads one JSON object a line from standard input, writes one JSON value a line.
     {"do": "logs", "group": NAME}                        every message of a log group, as a list
     {"do": "redrive", "dlq": URL, "queue": URL}          moves every dead letter, as the SQS console does
     {"do": "polling", "enabled": BOOL}                   stops or starts the consumer's event source
+    {"do": "environment", "function": NAME, "set": {..}} changes variables of a function
 """
 
 import base64
@@ -79,7 +80,22 @@ def polling(command):
     return wanted
 
 
-COMMANDS = {"invoke": invoke, "logs": logs, "redrive": redrive, "polling": polling}
+def environment(command):
+    functions = client("lambda")
+    known = functions.get_function_configuration(FunctionName=command["function"])["Environment"]["Variables"]
+    functions.update_function_configuration(
+        FunctionName=command["function"], Environment={"Variables": known | command["set"]}
+    )
+    return {name: known.get(name) for name in command["set"]}
+
+
+COMMANDS = {
+    "invoke": invoke,
+    "logs": logs,
+    "redrive": redrive,
+    "polling": polling,
+    "environment": environment,
+}
 
 for line in sys.stdin:
     asked = json.loads(line)

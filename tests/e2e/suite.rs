@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 use support::{
-    Answered, Call, CountingProxy, LocalStack, Sample, Stack, StackOptions, now_ms, root,
-    run_python,
+    Answered, Call, CountingProxy, Dialect, EventApi, EventServer, LocalStack, Sample, Stack,
+    StackOptions, now_ms, root, run_python,
 };
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -24,9 +24,20 @@ const POLICY: &str = r#"{
     "sweep_base_ms": 1000, "transient_base_ms": 100
 }"#;
 
+/// The keys and tokens of the local stack, beside the signing keys.
+const OTHER_SECRETS: &str = include_str!("../../infra/local-outbound-secrets.json");
+
+/// The providers whose lists replays and comparisons read.
+pub(crate) struct Providers {
+    pub(crate) stripe: EventServer,
+    pub(crate) github: EventServer,
+    pub(crate) paddle: EventServer,
+}
+
 /// The deployed stack and what watches it.
 pub(crate) struct Suite {
     pub(crate) stack: Stack,
+    pub(crate) providers: Providers,
     pub(crate) proxy: CountingProxy,
     local: LocalStack,
     runtime: Runtime,
@@ -41,11 +52,12 @@ impl Suite {
         let (upstream, chosen) = watch::channel(0);
         let proxy = runtime.block_on(CountingProxy::start(chosen));
         let services = ["DYNAMODB", "SQS", "SECRETS_MANAGER"];
+        let providers = runtime.block_on(Providers::start());
+        let services = services.map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url()));
         let options = StackOptions {
             policy_overrides: POLICY.to_owned(),
-            function_env: services
-                .map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url()))
-                .to_vec(),
+            function_env: services.into_iter().chain(providers.variables()).collect(),
+            parameters: vec![("Reconcile".to_owned(), "all".to_owned())],
             port: None,
         };
         let local = LocalStack::up(&options)?;
@@ -56,6 +68,7 @@ impl Suite {
         runtime.spawn(take_down_when_interrupted(local.dir().to_path_buf()));
         Ok(Self {
             stack,
+            providers,
             proxy,
             local,
             runtime,
@@ -200,6 +213,32 @@ impl Suite {
     pub(crate) fn subscription_key(id: &str) -> String {
         format!("{STRIPE}#subscription#{id}")
     }
+}
+
+impl Providers {
+    async fn start() -> Self {
+        let start = |dialect, source: &str| {
+            EventServer::start(EventApi::new(dialect, &other_secret("outbound", source)))
+        };
+        Self {
+            stripe: start(Dialect::Stripe, STRIPE).await,
+            github: start(Dialect::Github, "github").await,
+            paddle: start(Dialect::Paddle, "paddle").await,
+        }
+    }
+
+    /// Where each list is, for functions and for the command line.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let servers =
+            [("STRIPE_LIVE", &self.stripe), ("GITHUB", &self.github), ("PADDLE", &self.paddle)];
+        servers.map(|(name, it)| (format!("ONCEHOOK_PARAM_API_{name}"), it.address())).to_vec()
+    }
+}
+
+/// The local stack's replay token or API key of a source.
+pub(crate) fn other_secret(secret: &str, source: &str) -> String {
+    let secrets: Value = serde_json::from_str(OTHER_SECRETS).unwrap();
+    secrets[secret][source][0]["key"].as_str().unwrap().to_owned()
 }
 
 /// The emulator has a session of its own, which Ctrl-C does not reach.
