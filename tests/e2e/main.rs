@@ -13,13 +13,17 @@
 mod accept;
 mod alarms;
 mod calls;
+mod command;
 mod fuzz;
 mod keep;
 mod order;
 mod paypal;
 mod providers;
+mod reconcile;
 mod recover;
 mod refuse;
+mod replay;
+mod replay_route;
 mod revive;
 mod runbook;
 mod suite;
@@ -31,7 +35,7 @@ use support::{Case, run_cases};
 
 macro_rules! cases {
     ($($module:ident :: $name:ident,)+) => {
-        vec![$(Case::<Suite> { name: stringify!($name), run: |suite| suite.block_on($module::$name(suite)) },)+]
+        vec![$(Case::<Suite> { name: concat!(stringify!($module), "::", stringify!($name)), run: |suite| suite.block_on($module::$name(suite)) },)+]
     };
 }
 
@@ -69,6 +73,14 @@ fn main() -> ExitCode {
         runbook::the_runbooks_comparison_can_fail,
         runbook::every_command_of_the_runbook_answers_as_it_stands_there,
         calls::two_calls_a_new_event_one_a_duplicate_none_a_refusal,
+        replay_route::a_token_opens_its_own_source_and_says_new_or_duplicate,
+        replay_route::a_closed_route_is_no_route,
+        replay::github_hands_over_what_is_missing_and_no_body_is_read_twice,
+        replay::paddle_asks_for_patience_breaks_off_and_is_read_to_the_end,
+        replay::killed_time_and_again_it_ends_complete_and_nothing_is_applied_twice,
+        replay::of_4812_events_22_are_new_and_the_chart_shows_the_hole,
+        reconcile::a_gap_is_claimed_said_and_counted,
+        reconcile::a_person_compares_one_source_now,
         fuzz::random_requests_are_never_a_5xx_and_write_nothing,
         fuzz::logs_hold_no_body_no_signature_and_no_secret,
     ];

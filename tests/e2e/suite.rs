@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 use support::{
-    Answered, Call, CountingProxy, FileHost, LocalStack, Sample, Stack, StackOptions, now_ms, root,
-    run_python,
+    Answered, Call, CountingProxy, Dialect, EventApi, EventServer, FileHost, LocalStack, Sample,
+    Stack, StackOptions, now_ms, root, run_python,
 };
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -24,9 +24,20 @@ pub(crate) const POLICY: &str = r#"{
     "sweep_base_ms": 1000, "transient_base_ms": 100
 }"#;
 
+/// The keys and tokens of the local stack, beside the signing keys.
+const OTHER_SECRETS: &str = include_str!("../../infra/local-outbound-secrets.json");
+
+/// The providers whose lists replays and comparisons read.
+pub(crate) struct Providers {
+    pub(crate) stripe: EventServer,
+    pub(crate) github: EventServer,
+    pub(crate) paddle: EventServer,
+}
+
 /// The deployed stack and what watches it.
 pub(crate) struct Suite {
     pub(crate) stack: Stack,
+    pub(crate) providers: Providers,
     pub(crate) proxy: CountingProxy,
     /// Where the functions find certificates beside the providers' own addresses.
     pub(crate) certificates: FileHost,
@@ -44,12 +55,15 @@ impl Suite {
         let proxy = runtime.block_on(CountingProxy::start(chosen));
         let certificates = runtime.block_on(FileHost::start());
         let services = ["DYNAMODB", "SQS", "SECRETS_MANAGER"];
+        let providers = runtime.block_on(Providers::start());
         let mut function_env =
             vec![("ONCEHOOK_LOCAL_CERTIFICATES".to_owned(), certificates.base())];
         function_env.extend(services.map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url())));
+        function_env.extend(providers.variables());
         let options = StackOptions {
             policy_overrides: POLICY.to_owned(),
             function_env,
+            parameters: vec![("Reconcile".to_owned(), "all".to_owned())],
             port: None,
             release: String::new(),
         };
@@ -61,6 +75,7 @@ impl Suite {
         runtime.spawn(take_down_when_interrupted(local.dir().to_path_buf()));
         Ok(Self {
             stack,
+            providers,
             proxy,
             certificates,
             local,
@@ -216,6 +231,32 @@ pub(crate) fn operators_of(variables: &[(&str, &str)], commands: &[Value]) -> Ve
     let lines: Vec<String> = commands.iter().map(Value::to_string).collect();
     let printed = run_python(&script("as_operator.py"), &lines.join("\n"), variables).unwrap();
     printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+impl Providers {
+    async fn start() -> Self {
+        let start = |dialect, source: &str| {
+            EventServer::start(EventApi::new(dialect, &other_secret("outbound", source)))
+        };
+        Self {
+            stripe: start(Dialect::Stripe, STRIPE).await,
+            github: start(Dialect::Github, "github").await,
+            paddle: start(Dialect::Paddle, "paddle").await,
+        }
+    }
+
+    /// Where each list is, for functions and for the command line.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let servers =
+            [("STRIPE_LIVE", &self.stripe), ("GITHUB", &self.github), ("PADDLE", &self.paddle)];
+        servers.map(|(name, it)| (format!("ONCEHOOK_PARAM_API_{name}"), it.address())).to_vec()
+    }
+}
+
+/// The local stack's replay token or API key of a source.
+pub(crate) fn other_secret(secret: &str, source: &str) -> String {
+    let secrets: Value = serde_json::from_str(OTHER_SECRETS).unwrap();
+    secrets[secret][source][0]["key"].as_str().unwrap().to_owned()
 }
 
 /// The emulator has a session of its own, which Ctrl-C does not reach.

@@ -37,7 +37,7 @@ pub use desk::{Desk, Pages};
 pub use env_file::EnvFile;
 pub use file_host::FileHost;
 pub use http::{Answered, Call, Http};
-pub use local_stack::{LocalStack, StackOptions};
+pub use local_stack::{LocalStack, StackOptions, binary};
 pub use provider::{Dialect, EventApi, EventServer, ListAnswer, ListAsk};
 pub use proxy::{CountingProxy, Seen};
 pub use python::{python, run_python};

@@ -16,6 +16,8 @@ pub struct StackOptions {
     pub policy_overrides: String,
     /// Variables for every function.
     pub function_env: Vec<(String, String)>,
+    /// Parameters of the template.
+    pub parameters: Vec<(String, String)>,
     /// The port; a free one where there is none.
     pub port: Option<u16>,
     /// The template's parameter `Release`; the build's own id where it is empty.
@@ -47,6 +49,9 @@ impl LocalStack {
         }
         for (name, value) in &options.function_env {
             command.arg("--function-env").arg(format!("{name}={value}"));
+        }
+        for (name, value) in &options.parameters {
+            command.arg("--parameter").arg(format!("{name}={value}"));
         }
         run(command)?;
         let env = EnvFile::read(&dir.path().join("env"))?;
@@ -117,6 +122,11 @@ fn run(mut command: Command) -> Result<(), String> {
     }
     let said = [output.stdout, output.stderr].concat();
     Err(format!("infra/local.py failed:\n{}", String::from_utf8_lossy(&said)))
+}
+
+/// Where a built program is.
+pub fn binary(name: &str) -> Result<PathBuf, String> {
+    Ok(binaries()?.join(name))
 }
 
 /// The folder of the functions' binaries: what `make` says it is, else the one above this test's

@@ -124,6 +124,10 @@ where
         notebook: &(impl Notebook + Sync),
         end: Option<Millis>,
     ) -> Result<Checkpoint, Box<Broken>> {
+        // The run's name has to outlive it: by that it knows its own rows again.
+        if let Err(said) = notebook.save(&checkpoint).await {
+            return Err(Box::new(Broken { checkpoint, stop: Stop::NotKept(said) }));
+        }
         // The page in which an earlier run of the same name was broken off.
         let mut is_first = true;
         while let Some(cursor) = checkpoint.next.clone() {
