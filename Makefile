@@ -5,10 +5,11 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
-# May be given on the command line: make run PORT=4600 (else 4566)
+# May be given on the command line: make run PORT=4600 (else 4566), make guards ONLY=lease
 PYTHON ?= python3
 PORT ?=
 ONCE ?=
+ONLY ?=
 
 VENV := .venv
 INSTALLED := $(VENV)/installed
@@ -24,7 +25,7 @@ export ONCEHOOK_BINARIES := $(abspath $(TARGET))/debug
 export SAM_CLI_TELEMETRY := 0
 export __SAM_CLI_APP_DIR := $(CURDIR)/$(VENV)/sam
 
-.PHONY: help run up down test check deploy clean build install tools
+.PHONY: help run up down test check guards guards-table deploy clean build install tools
 
 help: ## show this table
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,8 +51,15 @@ check: tools $(INSTALLED) ## check format, lints, documentation, template and la
 	@AWS_DEFAULT_REGION=us-east-1 $(VENV)/bin/sam validate --lint
 	@$(VENV_PYTHON) infra/template_rules.py
 	@$(VENV_PYTHON) infra/layering.py
+	@$(VENV_PYTHON) infra/guards.py check
 	@if command -v cargo-deny >/dev/null; then cargo deny --locked --config infra/deny.toml check bans licenses sources; \
 	  else echo "cargo-deny is not installed: licences, versions and origins of crates were not checked"; fi
+
+guards: tools $(INSTALLED) ## switch off every guard in turn and see its test fail (ONLY=name: one guard or rule)
+	@$(VENV_PYTHON) infra/guards.py run $(if $(ONLY),--only '$(ONLY)')
+
+guards-table: $(INSTALLED)
+	@$(VENV_PYTHON) infra/guards.py table
 
 deploy: tools $(INSTALLED) ## build for Lambda and deploy to AWS, asking what it needs to know
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/sam build

@@ -237,3 +237,27 @@ async fn a_mark_that_cannot_be_made_is_503_and_a_lost_answer_is_ones_own() {
     let rows = sandbox.rig.twin.rows();
     assert_eq!((rows.len(), rows[0].life.status), (1, Status::Claimed));
 }
+
+#[tokio::test]
+async fn a_crafted_body_does_not_take_the_place_of_the_event_whose_claim_failed() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .rig
+        .twin
+        .set_faults(|step, _| (step == "claim").then_some(Fault::Before(Trouble::Unavailable)));
+    assert_eq!(
+        sandbox.post(sandbox.body()).await,
+        503,
+        "the proof is bound, the event is not kept"
+    );
+    sandbox.rig.twin.clear_faults();
+    let mut forged: Value = serde_json::from_str(sandbox.body()).unwrap();
+    forged["resource"]["name"] = "free of charge".into();
+    let forged = with_sum(&forged, crc32fast::hash(sandbox.body().as_bytes()));
+    assert_eq!(sandbox.post(&forged).await, 200);
+    assert_eq!(sandbox.post(sandbox.body()).await, 200);
+    let rows = sandbox.rig.twin.rows();
+    let statuses: Vec<Status> = rows.iter().map(|row| row.life.status).collect();
+    assert_eq!(statuses, [Status::Dead, Status::Claimed], "the forged body waits for a person");
+    assert_eq!(rows[1].evidence.body.len, sandbox.body().len() as u64);
+}

@@ -288,3 +288,34 @@ async fn no_line_holds_a_body_a_signature_or_a_secret() {
     assert!(!everything.contains(canary) && !everything.contains(rig::SECRET));
     assert!(signature.iter().all(|signature| !everything.contains(signature)));
 }
+
+#[tokio::test]
+async fn a_duplicate_of_a_dead_row_is_sent_again_only_where_another_run_may_cure_it() {
+    let rig = Rig::new();
+    rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Unavailable)));
+    let event = subscription("evt_1", "created", 10, "sub_1", "gold");
+    rig.deliver(&event).await;
+    rig.deliver(&rig::poison("evt_bad")).await;
+    rig.drain(600_000).await;
+    assert_eq!((rig.twin.queue_len(), rig.twin.dead_letter_bodies().len()), (0, 2));
+    assert_eq!(rig.deliver(&rig::poison("evt_bad")).await.status, 200);
+    assert_eq!(rig.twin.queue_len(), 0, "no run can help");
+    assert!((rig.twin.metric("DuplicateOfDead") - 1.0).abs() < 0.1);
+    assert_eq!(rig.deliver(&event).await.status, 200);
+    assert_eq!(rig.twin.queue_len(), 1);
+}
+
+#[tokio::test]
+async fn no_header_is_stored_that_the_preset_does_not_name() {
+    let rig = Rig::new();
+    let event = subscription("evt_1", "created", 10, "sub_1", "gold").to_string();
+    let mut delivery = rig.signed(event.as_bytes());
+    for name in ["authorization", "cookie", "x-forwarded-for"] {
+        delivery.headers.push(name, "canary");
+    }
+    delivery.headers.push("user-agent", "Stripe/1.0");
+    assert_eq!(rig.receiver.receive(delivery).await.status, 200);
+    let row = rig.row("evt_1");
+    let names: Vec<&str> = row.evidence.headers.keys().map(String::as_str).collect();
+    assert_eq!(names, ["content-type", "user-agent"]);
+}

@@ -5,7 +5,8 @@ mod rig;
 
 use ledger::{Bucket, FailureClass, Outcome, Policy, Status};
 use rig::{Rig, START, poison, subscription};
-use workflow::{ports::Trouble, twin::Fault};
+use std::sync::Arc;
+use workflow::{Steward, ports::Trouble, twin::Fault};
 
 async fn unsent(rig: &Rig, id: &str) {
     rig.twin.set_faults(|step, _| (step == "send").then_some(Fault::Before(Trouble::Unavailable)));
@@ -289,6 +290,35 @@ async fn a_new_build_gives_what_died_before_it_one_fresh_budget_and_permanent_ro
     cured.tend().await;
     cured.drain(60_000).await;
     assert_eq!(rig.row("evt_1").life.outcome, Some(Outcome::Applied));
+}
+
+#[tokio::test]
+async fn a_walk_goes_on_where_the_run_before_it_ended() {
+    let rig = Rig::with(Policy { sends_max: 7, ..Policy::default() }, "build-1");
+    for n in 0..10 {
+        rig.deliver(&poison(&format!("bad_{n}"))).await;
+    }
+    rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Unavailable)));
+    for n in 0..7 {
+        rig.deliver(&subscription(&format!("evt_{n}"), "created", 10, &format!("sub_{n}"), "gold"))
+            .await;
+    }
+    // Redriven once: the next time is an hour away.
+    rig.drain(300_000).await;
+    rig.tend().await;
+    rig.drain(300_000).await;
+    let fixed = rig.deploy("build-2");
+    rig.twin.reset_counts();
+    let mut redriven = 0;
+    for sends_max in [3, 3, 3, 3] {
+        let steward = Steward {
+            policy: Policy { sends_max, ..fixed.steward.policy.clone() },
+            ports: Arc::clone(&rig.twin),
+            release: "build-2".to_owned(),
+        };
+        redriven += steward.run(rig.now().plus(60_000)).await.redriven;
+    }
+    assert_eq!((redriven, rig.twin.counts()["row"]), (7, 17), "no row is looked at twice");
 }
 
 #[tokio::test]

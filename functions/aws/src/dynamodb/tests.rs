@@ -202,3 +202,15 @@ fn no_attribute_is_written_twice_in_one_update() {
         assert_eq!(distinct.len(), written.len(), "{text}");
     }
 }
+
+#[test]
+fn a_row_that_cannot_be_read_is_an_error_and_not_a_missing_row() {
+    let format = crate::item::number(ledger::ROW_FORMAT);
+    let garbled = Item::from([
+        ("pk".to_owned(), crate::item::text("s#evt_1")),
+        ("format".to_owned(), format),
+    ]);
+    let error = read_row("lease", Some(garbled)).unwrap_err();
+    assert_eq!((error.step, error.trouble), ("lease", Trouble::Invalid));
+    assert!(read_row("lease", None).unwrap().is_none());
+}

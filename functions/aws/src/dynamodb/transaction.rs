@@ -204,6 +204,19 @@ mod tests {
     }
 
     #[test]
+    fn conflicts_and_throttles_pass_and_nothing_else_does() {
+        use crate::dynamodb::write::is_conflict;
+        for (trouble, passing, conflict) in [
+            (Trouble::Conflict, true, true),
+            (Trouble::Throttled, true, false),
+            (Trouble::Unavailable, false, false),
+            (Trouble::Invalid, false, false),
+        ] {
+            assert_eq!((passes(trouble), is_conflict(trouble)), (passing, conflict), "{trouble:?}");
+        }
+    }
+
+    #[test]
     fn what_dynamodb_would_refuse_whole_is_refused_before_it_is_sent() {
         let many: Vec<Update> =
             (0..101).map(|n| write(&format!("s#thing#{n}"), &json!(null))).collect();

@@ -4,6 +4,7 @@
 
 use verifier::Preset;
 
+use crate::support::{Delivery, NOW_MS};
 use crate::vectors::check;
 
 const EVENT: &str = r#"
@@ -211,5 +212,29 @@ fn shared_tokens() {
         [("gitlab", "x-gitlab-token"), ("okta", "authorization"), ("auth0", "authorization")]
     {
         agrees(&custom(&format!("scheme = \"token\"\nheader = \"{header}\"")), provider);
+    }
+}
+
+#[test]
+fn a_signed_field_that_stands_twice_is_no_field_of_the_signature() {
+    let bare = plain("x-sig", "", "hmac-sha256", "hex");
+    let paired = custom(
+        r#"
+scheme = "signature"
+header = "x-sig"
+layout = "pairs"
+signatures = { v1 = "hmac-sha256" }
+encoding = "hex"
+signed = "{field.id}.{body}"
+key = "text"
+"#,
+    );
+    let key = bare.key("k1", "a secret of some length").unwrap();
+    let signed = Delivery::post("one.{}").signed(&bare, &key, NOW_MS);
+    let mac = signed.headers.iter().next().unwrap().1.to_owned();
+    let sent = |fields: &str| Delivery::post("{}").header("x-sig", &format!("{fields},v1={mac}"));
+    assert_eq!(sent("id=one").cause(&paired, std::slice::from_ref(&key)), "verified");
+    for fields in ["id=one,id=two", "id=two,id=one", "id=one,id=one"] {
+        assert_ne!(sent(fields).cause(&paired, std::slice::from_ref(&key)), "verified", "{fields}");
     }
 }

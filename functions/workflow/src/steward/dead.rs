@@ -3,8 +3,8 @@
 use super::{PAGE, Reached, Run};
 use crate::ports::{OpenEntry, PortError, Refused, StewardNotes, StewardPorts};
 use ledger::{
-    Bucket, EventKey, FailureClass, Message, Millis, Row, SHARDS, Status,
-    verbs::{Redrive, RedriveBy, RedriveRefusal},
+    Bucket, EventKey, Message, Millis, SHARDS, Status,
+    verbs::{Redrive, RedriveBy, RedriveRefusal, is_curable_by},
 };
 
 /// Dead letters looked at in one run.
@@ -133,7 +133,7 @@ impl<P: StewardPorts> super::Steward<P> {
         let Some(row) = self.ports.row(&entry.key).await? else {
             return Ok(None);
         };
-        if release.is_some_and(|release| !is_cure_possible(&row, release)) {
+        if release.is_some_and(|release| !is_curable_by(&row.life, release)) {
             return Ok(None);
         }
         let by = RedriveBy::Steward { seen_due_at: entry.due_at, release: release.cloned() };
@@ -161,14 +161,6 @@ impl<P: StewardPorts> super::Steward<P> {
     async fn row_status(&self, key: &EventKey) -> Result<Option<Status>, PortError> {
         Ok(self.ports.row(key).await?.map(|row| row.life.status))
     }
-}
-
-/// Whether a build may cure a row: it died under another build, and this one gave it no budget.
-fn is_cure_possible(row: &Row, release: &str) -> bool {
-    row.life.status == Status::Dead
-        && row.life.failure.as_ref().is_none_or(|failure| failure.class != FailureClass::Permanent)
-        && row.life.release.as_deref() != Some(release)
-        && row.life.budget_release.as_deref() != Some(release)
 }
 
 /// Parked rows first, partition by partition, then those with a redrive still to come.

@@ -4,6 +4,7 @@ use crate::{
     engine::{Engine, until},
     rig::Rig,
 };
+use futures::{StreamExt, stream};
 use ledger::{FailureClass, Millis, Policy, Row, Status};
 use serde_json::Value;
 use std::{
@@ -32,6 +33,8 @@ const FUNCTION_MS: u64 = 30_000;
 /// What an invocation costs beside its calls: with them, a batch takes about a tenth of a second, and
 /// one worker does about a hundred events a second.
 const INVOCATION_MS: u64 = 60;
+/// Deliveries in flight or about to come.
+const DELIVERIES_MAX: usize = 32;
 /// An idle poller asks again after this long at most.
 const POLL_MS: u64 = 500;
 
@@ -165,13 +168,14 @@ impl System {
         rig
     }
 
-    /// Delivers `count` events, one every `every_ms`.
+    /// Delivers `count` events, one every `every_ms`, each on its time whatever the others take.
     pub(crate) async fn traffic(&self, count: u64, every_ms: u64, event: impl Fn(u64) -> Value) {
-        let began = self.rig.now();
-        for n in 0..count {
+        let (began, event) = (self.rig.now(), &event);
+        let deliveries = stream::iter(0..count).map(|n| async move {
             until(self.twin(), began.plus(n * every_ms)).await;
             assert_eq!(self.rig.deliver(&event(n)).await.status, 200);
-        }
+        });
+        deliveries.buffer_unordered(DELIVERIES_MAX).collect::<()>().await;
     }
 
     /// One of the mapping's pollers, and the function it invokes.

@@ -1,0 +1,90 @@
+//! Bodies on the twin: what is stored before what, how long it is kept, and what is never worked.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod rig;
+
+use ledger::{FailureClass, Outcome, Policy, Row, Status};
+use rig::{Rig, subscription};
+use workflow::{ports::Trouble, twin::Fault};
+
+/// Every body lies in chunks.
+fn chunked() -> Rig {
+    Rig::with(Policy { inline_bytes_max: 0, ..Policy::default() }, "b")
+}
+
+/// What becomes of an event whose stored row is altered before it is worked.
+async fn worked_after(rig: &Rig, alter: impl FnOnce(&mut Row)) -> Row {
+    rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+    let mut row = rig.row("evt_1");
+    alter(&mut row);
+    rig.twin.plant(row);
+    rig.batch().await;
+    rig.row("evt_1")
+}
+
+#[tokio::test]
+async fn a_row_is_not_claimed_before_its_body_is_stored() {
+    let rig = chunked();
+    rig.twin
+        .set_faults(|step, _| (step == "put_chunk").then_some(Fault::Before(Trouble::Unavailable)));
+    let event = subscription("evt_1", "created", 10, "sub_1", "gold");
+    assert_eq!(rig.deliver(&event).await.status, 503);
+    assert!(rig.twin.rows().is_empty(), "a row without a body could never be worked");
+    rig.twin.clear_faults();
+    assert_eq!(rig.deliver(&event).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_body_of_what_nobody_can_use_is_kept_for_ever_from_its_birth() {
+    let rig = chunked();
+    assert_eq!(rig.receiver.receive(rig.signed(b"not json")).await.status, 200);
+    assert_eq!(rig.twin.rows()[0].life.status, Status::Dead);
+    assert_eq!(rig.twin.chunk_expiries().into_values().collect::<Vec<_>>(), [None]);
+}
+
+#[tokio::test]
+async fn a_row_buried_by_force_keeps_its_body_whoever_buries_it() {
+    for by_steward in [false, true] {
+        let rig = chunked();
+        rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+        for _ in 0..6 {
+            rig.dying_batch().await;
+            rig.twin.advance(200_000);
+        }
+        if by_steward {
+            rig.tend().await;
+        } else {
+            rig.batch().await;
+        }
+        assert_eq!(rig.row("evt_1").life.status, Status::Dead);
+        assert_eq!(rig.twin.chunk_expiries().into_values().collect::<Vec<_>>(), [None]);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_the_one_that_was_stored_is_never_worked() {
+    let row = worked_after(&Rig::new(), |row| row.evidence.body.sha256[0] ^= 1).await;
+    let failure = row.life.failure.unwrap();
+    assert_eq!((row.life.status, failure.class), (Status::Dead, FailureClass::Permanent));
+    assert!(failure.error.contains("does not have the hash"), "{}", failure.error);
+}
+
+#[tokio::test]
+async fn a_body_with_a_missing_chunk_is_never_worked() {
+    let row = worked_after(&chunked(), |row| row.evidence.body.chunks += 1).await;
+    let failure = row.life.failure.unwrap();
+    assert_eq!((row.life.status, failure.class), (Status::Dead, FailureClass::Permanent));
+    assert_eq!(failure.error, "chunk 1 of 2 is missing");
+}
+
+#[tokio::test]
+async fn a_body_that_unpacks_to_more_than_a_delivery_may_have_is_not_unpacked() {
+    let event = subscription("evt_1", "created", 10, "sub_1", "gold").to_string();
+    for (spare, status) in [(0, Status::Settled), (1, Status::Dead)] {
+        let mut rig = Rig::new();
+        rig.consumer.policy.body_bytes_max = event.len() - spare;
+        let row = worked_after(&rig, |row| row.evidence.body.len = u64::MAX).await;
+        assert_eq!(row.life.status, status);
+        assert_eq!(row.life.outcome, (spare == 0).then_some(Outcome::Applied));
+    }
+}
