@@ -15,6 +15,9 @@ pub const BUILD_ID: &str = env!("ONCEHOOK_BUILD_ID");
 /// Where `${x}` of the configuration file is read from: this prefix and the name in upper case.
 const PARAMETER_PREFIX: &str = "ONCEHOOK_PARAM_";
 
+/// The stage of a stack on somebody's own machine.
+const LOCAL: &str = "local";
+
 /// A thing on AWS that the environment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
@@ -79,6 +82,12 @@ pub enum SettingsError {
         /// What was found.
         found: String,
     },
+    /// `ONCEHOOK_CONSUMERS_MAX` is no number of processes.
+    #[error("ONCEHOOK_CONSUMERS_MAX is {found:?}, expected a whole number from 1 on")]
+    ConsumersMax {
+        /// What was found.
+        found: String,
+    },
     /// The limits contradict each other, or `ONCEHOOK_POLICY_OVERRIDES` is no JSON of them.
     #[error("ONCEHOOK_POLICY_OVERRIDES: {0}")]
     Policy(#[from] PolicyError),
@@ -103,6 +112,12 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// The Lambda function this is, `local` outside of one: a dimension of its metrics.
     pub function: String,
+    /// How many processes of the consumer may run at the same time: they share every rate at which
+    /// providers are asked.
+    pub consumers_max: u32,
+    /// Where a stack whose stage is `local` asks instead of at providers' own hosts. Nothing on any
+    /// other stack.
+    pub local_provider: Option<String>,
     /// The limits.
     pub policy: Policy,
     resources: BTreeMap<Resource, String>,
@@ -135,9 +150,13 @@ impl Settings {
         let overrides = take("ONCEHOOK_POLICY_OVERRIDES").unwrap_or_default();
         let retention_days = take("ONCEHOOK_RETENTION_DAYS");
         let public_url = take("ONCEHOOK_PUBLIC_URL");
+        let stage = take("ONCEHOOK_STAGE").unwrap_or_else(|| "live".to_owned());
+        let local_provider = take("ONCEHOOK_LOCAL_PROVIDER").filter(|_| stage == LOCAL);
         Ok(Self {
             policy: policy(&overrides, retention_days)?,
-            stage: take("ONCEHOOK_STAGE").unwrap_or_else(|| "live".to_owned()),
+            consumers_max: consumers_max(take("ONCEHOOK_CONSUMERS_MAX"))?,
+            local_provider,
+            stage,
             release: take("ONCEHOOK_RELEASE").unwrap_or_else(|| BUILD_ID.to_owned()),
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
             function: take("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_else(|| "local".to_owned()),
@@ -171,7 +190,18 @@ impl Settings {
     /// Whether keys marked `local` may verify.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        self.stage == "local"
+        self.stage == LOCAL
+    }
+}
+
+/// One where nothing is said: a process that knows of no other.
+fn consumers_max(set: Option<String>) -> Result<u32, SettingsError> {
+    match set {
+        None => Ok(1),
+        Some(found) => match found.parse() {
+            Ok(number) if number >= 1 => Ok(number),
+            Ok(_) | Err(_) => Err(SettingsError::ConsumersMax { found }),
+        },
     }
 }
 
@@ -231,6 +261,24 @@ mod tests {
         assert_eq!(settings.public_url.as_deref(), Some("https://hooks.example.com"));
         assert_eq!(settings.parameter("MODE").as_deref(), Some("enforce"));
         assert_eq!(settings.parameter("mode"), None);
+    }
+
+    #[test]
+    fn another_host_is_asked_in_the_place_of_providers_on_a_local_stack_only() {
+        let provider = ("ONCEHOOK_LOCAL_PROVIDER", "http://127.0.0.1:8420");
+        let asked = |stage| read(&[("ONCEHOOK_STAGE", stage), provider]).unwrap().local_provider;
+        assert_eq!(asked("local").as_deref(), Some("http://127.0.0.1:8420"));
+        assert_eq!(asked("live"), None);
+    }
+
+    #[test]
+    fn processes_that_share_a_rate_are_counted_or_the_start_is_stopped() {
+        assert_eq!(read(&[]).unwrap().consumers_max, 1);
+        assert_eq!(read(&[("ONCEHOOK_CONSUMERS_MAX", "20")]).unwrap().consumers_max, 20);
+        for bad in ["0", "-1", "many"] {
+            let error = read(&[("ONCEHOOK_CONSUMERS_MAX", bad)]).unwrap_err();
+            assert!(error.to_string().contains(bad), "{error}");
+        }
     }
 
     #[test]

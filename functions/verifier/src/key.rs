@@ -178,6 +178,15 @@ pub enum KeyDefect {
     },
 }
 
+impl KeyDefect {
+    /// What keeps a text from being anybody's key; `None` for printable text that is not padded and
+    /// no placeholder. For keys that Oncehook shows instead of verifying with them.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        KeyForm::Text.read("", text).err()
+    }
+}
+
 fn secret(bytes: Vec<u8>) -> Material {
     Material::Secret(Zeroizing::new(bytes))
 }

@@ -8,21 +8,16 @@
 //! A defective entry is dropped and named, never its value; it weakens no other.
 
 use crate::{
+    freshness::Freshness,
     ports::{Clock, Secret, SecretStore},
     telemetry::{Level, Line, Telemetry},
 };
 use config::{Config, Source};
 use futures::lock::Mutex;
-use ledger::Millis;
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
 use verifier::Key;
 
-const FRESH_MS: u64 = 300_000;
-const STALE_MS: u64 = 3_600_000;
-const REFRESH_EVERY_MS: u64 = 60_000;
-/// After a failed read the stale keys serve this long before the store is asked again.
-const RETRY_EVERY_MS: u64 = 10_000;
 /// Live keys of one source.
 const KEYS_MAX: usize = 3;
 
@@ -35,8 +30,7 @@ pub struct Keyring {
 
 #[derive(Default)]
 struct State {
-    loaded_at: Option<Millis>,
-    tried_at: Option<Millis>,
+    freshness: Freshness,
     keys: BTreeMap<String, Arc<[Key]>>,
 }
 
@@ -71,16 +65,10 @@ impl Keyring {
         source: &Source,
     ) -> Arc<[Key]> {
         let mut state = self.state.lock().await;
-        let now = ports.now();
-        let age = state.loaded_at.map_or(u64::MAX, |at| now.since(at));
-        // With nothing usable in hand there is nothing to serve meanwhile: every request asks.
-        let rested =
-            age >= STALE_MS || state.tried_at.is_none_or(|at| now.since(at) >= RETRY_EVERY_MS);
-        if age >= FRESH_MS && rested {
+        if state.freshness.is_due(ports.now()) {
             self.read(&mut state, ports, config).await;
         }
-        let usable = state.loaded_at.is_some_and(|at| ports.now().since(at) < STALE_MS);
-        if usable { state.of(source) } else { Arc::from([]) }
+        if state.freshness.is_usable(ports.now()) { state.of(source) } else { Arc::from([]) }
     }
 
     /// Reads the secret again after a signature failed, unless that was done less than a minute
@@ -91,8 +79,7 @@ impl Keyring {
         config: &Config,
     ) -> bool {
         let mut state = self.state.lock().await;
-        let now = ports.now();
-        if state.tried_at.is_some_and(|at| now.since(at) < REFRESH_EVERY_MS) {
+        if !state.freshness.may_refresh(ports.now()) {
             return false;
         }
         self.read(&mut state, ports, config).await
@@ -104,7 +91,7 @@ impl Keyring {
         ports: &(impl SecretStore + Clock + Telemetry),
         config: &Config,
     ) -> bool {
-        state.tried_at = Some(ports.now());
+        state.freshness.tried(ports.now());
         let document = match ports.fetch(Secret::Signing).await {
             Ok(document) => document,
             Err(error) => {
@@ -117,7 +104,7 @@ impl Keyring {
         match serde_json::from_str::<BTreeMap<String, serde_json::Value>>(&document) {
             Ok(entries) => {
                 state.keys = self.parse(entries, config, ports);
-                state.loaded_at = Some(ports.now());
+                state.freshness.read(ports.now());
                 true
             }
             Err(error) => {

@@ -8,6 +8,8 @@
 pub mod body;
 pub mod certificates;
 pub mod consume;
+pub mod fetch;
+mod freshness;
 pub mod http;
 pub mod keyring;
 pub mod ports;
@@ -20,6 +22,7 @@ mod within;
 
 pub use certificates::CertificateCache;
 pub use consume::Consumer;
+pub use fetch::Fetcher;
 pub use keyring::Keyring;
 pub use receive::Receiver;
 pub use steward::Steward;

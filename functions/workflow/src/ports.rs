@@ -10,7 +10,8 @@ use ledger::{
     verbs::{
         Apply, ApplyRefusal, Bury, BuryRefusal, Claim, ClaimRefusal, Fail, FailRefusal,
         FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal, Redrive,
-        RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait, WaitRefusal,
+        RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait, WaitInSequence,
+        WaitInSequenceRefusal, WaitRefusal,
     },
 };
 use std::future::Future;
@@ -124,6 +125,13 @@ pub trait Ledger: Send + Sync {
         key: &EventKey,
         ask: &Wait,
     ) -> impl Future<Output = Conditional<(), WaitRefusal>> + Send;
+    /// Gives the row back until its predecessor on `entity` has come, and leaves its name there.
+    fn wait_in_sequence(
+        &self,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> impl Future<Output = Conditional<(), WaitInSequenceRefusal>> + Send;
     /// Buries a row that the caller holds.
     fn bury(
         &self,
@@ -340,8 +348,14 @@ impl<
 }
 
 /// Everything the consumer needs.
-pub trait ConsumerPorts: Ledger + Inbox + Clock + Entropy + crate::telemetry::Telemetry {}
-impl<P: Ledger + Inbox + Clock + Entropy + crate::telemetry::Telemetry> ConsumerPorts for P {}
+pub trait ConsumerPorts:
+    Ledger + Inbox + SecretStore + Http + Clock + Entropy + crate::telemetry::Telemetry
+{
+}
+impl<P: Ledger + Inbox + SecretStore + Http + Clock + Entropy + crate::telemetry::Telemetry>
+    ConsumerPorts for P
+{
+}
 
 /// Everything the steward needs.
 pub trait StewardPorts:

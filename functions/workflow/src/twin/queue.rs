@@ -6,6 +6,7 @@ use crate::{
     ports::{DeadLetter, Inbox, Outbox, PortError, Queues, Trouble},
 };
 use ledger::{Message, Millis};
+use std::collections::BTreeSet;
 
 /// Receives after which a message moves to the dead-letter queue.
 const RECEIVES_MAX: u32 = 10;
@@ -21,6 +22,8 @@ pub(super) struct SimQueue {
 
 #[derive(Clone)]
 struct SimMessage {
+    /// Rises from message to message, and so through the queue.
+    number: u64,
     id: String,
     body: String,
     sent_at: Millis,
@@ -67,11 +70,10 @@ impl Twin {
 
     /// Deletes what a consumer did not report as failed.
     pub fn finish(&self, batch: &[Record], failed: &[String]) {
-        let mut world = self.world();
-        world.queue.messages.retain(|message| {
-            failed.contains(&message.id)
-                || !batch.iter().any(|record| record.message_id == message.id)
-        });
+        let done = batch.iter().map(|record| record.message_id.as_str());
+        let done: BTreeSet<&str> =
+            done.filter(|id| !failed.iter().any(|failed| failed == id)).collect();
+        self.world().queue.messages.retain(|message| !done.contains(message.id.as_str()));
     }
 
     /// Messages in the queue, visible or not.
@@ -119,6 +121,7 @@ impl SimQueue {
         self.next_id += 1;
         let id = format!("m{}", self.next_id);
         self.messages.push(SimMessage {
+            number: self.next_id,
             id,
             body: body.to_owned(),
             sent_at: now,
@@ -156,7 +159,10 @@ impl Inbox for Twin {
         let mut world = self.world();
         world.call("postpone")?;
         let visible_at = world.now.plus(u64::from(seconds) * 1_000);
-        for message in world.queue.messages.iter_mut().filter(|message| message.id == receipt) {
+        let number: u64 = receipt.trim_start_matches('m').parse().unwrap_or(0);
+        let messages = &mut world.queue.messages;
+        let found = messages.binary_search_by_key(&number, |message| message.number);
+        if let Some(message) = found.ok().and_then(|index| messages.get_mut(index)) {
             message.visible_at = visible_at;
         }
         Ok(())
