@@ -19,6 +19,7 @@ mod check;
 mod emulator;
 mod indexes;
 mod lives;
+mod sequence;
 mod store;
 mod units;
 mod verbs;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         apply::apply_on_the_revision_read,
         apply::apply_to_several_entities,
         apply::apply_that_wakes_a_waiter,
+        sequence::wait_in_sequence,
         verbs::claim,
         verbs::lease,
         verbs::settle,
