@@ -27,6 +27,7 @@ from emulator import HOST, REGION
 from package import ROOT, TEMPLATE
 
 SECRETS = ROOT / "infra" / "local-secrets.json"
+OUTBOUND_SECRETS = ROOT / "infra" / "local-outbound-secrets.json"
 STACK = "oncehook"
 BUCKET = "oncehook-build"
 CREDENTIALS = {
@@ -82,7 +83,7 @@ class Plan:
         digest = hashlib.sha256()
         for name, binary in package.binaries_by_function().items():
             digest.update(f"{name}={_file_digest(package.compiled(self.binaries, binary))}\n".encode())
-        for file in (TEMPLATE, SECRETS):
+        for file in (TEMPLATE, SECRETS, OUTBOUND_SECRETS):
             digest.update(file.read_bytes())
         digest.update(json.dumps(self.template_parameters(), sort_keys=True).encode())
         return digest.hexdigest()
@@ -147,9 +148,9 @@ def finish(outputs: dict[str, str], endpoint: str) -> None:
             functions.update_event_source_mapping(
                 UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": int(maximum)}
             )
-    client("secretsmanager", endpoint).put_secret_value(
-        SecretId=outputs["SecretId"], SecretString=SECRETS.read_text()
-    )
+    secrets = client("secretsmanager", endpoint)
+    for output, file in (("SecretId", SECRETS), ("OutboundSecretId", OUTBOUND_SECRETS)):
+        secrets.put_secret_value(SecretId=outputs[output], SecretString=file.read_text())
 
 
 def stack_outputs(endpoint: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 use support::{
-    Answered, Call, CountingProxy, LocalStack, Sample, Stack, StackOptions, now_ms, root,
-    run_python,
+    Answered, Call, CountingProxy, LocalStack, LocalStripe, Sample, Stack, StackOptions, now_ms,
+    root, run_python,
 };
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -28,6 +28,8 @@ const POLICY: &str = r#"{
 pub(crate) struct Suite {
     pub(crate) stack: Stack,
     pub(crate) proxy: CountingProxy,
+    /// The provider that fetched state comes from.
+    pub(crate) stripe: LocalStripe,
     local: LocalStack,
     runtime: Runtime,
     run: String,
@@ -41,11 +43,15 @@ impl Suite {
         let (upstream, chosen) = watch::channel(0);
         let proxy = runtime.block_on(CountingProxy::start(chosen));
         let services = ["DYNAMODB", "SQS", "SECRETS_MANAGER"];
+        let stripe = LocalStripe::start(0)?;
+        let provider = ("ONCEHOOK_LOCAL_PROVIDER".to_owned(), stripe.url());
         let options = StackOptions {
             policy_overrides: POLICY.to_owned(),
             function_env: services
                 .map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url()))
-                .to_vec(),
+                .into_iter()
+                .chain([provider])
+                .collect(),
             port: None,
         };
         let local = LocalStack::up(&options)?;
@@ -57,6 +63,7 @@ impl Suite {
         Ok(Self {
             stack,
             proxy,
+            stripe,
             local,
             runtime,
             run: format!("{:x}", now_ms()),

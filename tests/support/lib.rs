@@ -19,6 +19,7 @@
 mod env_file;
 mod http;
 mod local_stack;
+mod local_stripe;
 mod proxy;
 mod python;
 mod rows;
@@ -33,6 +34,7 @@ mod world;
 pub use env_file::EnvFile;
 pub use http::{Answered, Call, Http};
 pub use local_stack::{LocalStack, StackOptions};
+pub use local_stripe::{Letterbox, LocalStripe};
 pub use proxy::{CountingProxy, Seen};
 pub use python::{python, run_python};
 pub use rows::claimed_row;
