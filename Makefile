@@ -16,8 +16,6 @@ INSTALLED := $(VENV)/installed
 VENV_PYTHON := $(VENV)/bin/python
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCAL := $(VENV_PYTHON) infra/local.py
-# Where a Stripe answers that fetched state comes from: make run LOCALSTRIPE=1
-STRIPE_PORT := 8420
 UP := $(LOCAL) up $(if $(PORT),--port $(PORT)) --binaries $(TARGET)/debug
 
 # Where tests find what they start.
@@ -34,8 +32,7 @@ help: ## show this table
 
 run: build ## start everything, deliver the samples, stay up until Ctrl-C (ONCE=1: check, stop and exit; LOCALSTRIPE=1: with a Stripe)
 	@trap '$(LOCAL) down' EXIT; trap 'exit $(if $(ONCE),130,0)' INT TERM; \
-	$(UP) --fresh $(if $(LOCALSTRIPE),--function-env ONCEHOOK_LOCAL_PROVIDER=http://127.0.0.1:$(STRIPE_PORT)) && \
-	. ./.local/env && ONCE='$(ONCE)' $(TARGET)/debug/demo $(if $(LOCALSTRIPE),--local-stripe $(STRIPE_PORT))
+	$(UP) --fresh && . ./.local/env && ONCE='$(ONCE)' $(TARGET)/debug/demo $(if $(LOCALSTRIPE),--local-stripe 8420)
 
 up: build ## start the local stack in the background and write .local/env
 	@$(UP)

@@ -32,8 +32,8 @@ struct Arguments {
     /// The variables of the stack, as `make up` writes them; else those of the environment.
     #[arg(long, value_name = "FILE")]
     env_file: Option<PathBuf>,
-    /// Start a Stripe on this port as well, which the stack's functions ask
-    /// (`ONCEHOOK_LOCAL_PROVIDER`), and show what becomes of its subscriptions.
+    /// Start a Stripe as well, on the port where the stack's functions ask providers, and show what
+    /// becomes of its subscriptions.
     #[arg(long, value_name = "PORT")]
     local_stripe: Option<u16>,
 }

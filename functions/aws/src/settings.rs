@@ -18,6 +18,9 @@ const PARAMETER_PREFIX: &str = "ONCEHOOK_PARAM_";
 /// The stage of a stack on somebody's own machine.
 const LOCAL: &str = "local";
 
+/// Where such a stack asks providers unless told otherwise: nothing of it reaches beyond its machine.
+const LOCAL_PROVIDER: &str = "http://127.0.0.1:8420";
+
 /// A thing on AWS that the environment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
@@ -151,11 +154,12 @@ impl Settings {
         let retention_days = take("ONCEHOOK_RETENTION_DAYS");
         let public_url = take("ONCEHOOK_PUBLIC_URL");
         let stage = take("ONCEHOOK_STAGE").unwrap_or_else(|| "live".to_owned());
-        let local_provider = take("ONCEHOOK_LOCAL_PROVIDER").filter(|_| stage == LOCAL);
+        let local_provider = take("ONCEHOOK_LOCAL_PROVIDER");
+        let local_provider = local_provider.unwrap_or_else(|| LOCAL_PROVIDER.to_owned());
         Ok(Self {
             policy: policy(&overrides, retention_days)?,
             consumers_max: consumers_max(take("ONCEHOOK_CONSUMERS_MAX"))?,
-            local_provider,
+            local_provider: (stage == LOCAL).then_some(local_provider),
             stage,
             release: take("ONCEHOOK_RELEASE").unwrap_or_else(|| BUILD_ID.to_owned()),
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
@@ -265,10 +269,12 @@ mod tests {
 
     #[test]
     fn another_host_is_asked_in_the_place_of_providers_on_a_local_stack_only() {
-        let provider = ("ONCEHOOK_LOCAL_PROVIDER", "http://127.0.0.1:8420");
-        let asked = |stage| read(&[("ONCEHOOK_STAGE", stage), provider]).unwrap().local_provider;
-        assert_eq!(asked("local").as_deref(), Some("http://127.0.0.1:8420"));
-        assert_eq!(asked("live"), None);
+        let provider = ("ONCEHOOK_LOCAL_PROVIDER", "http://127.0.0.1:9000");
+        let asked = |variables: &[_]| read(variables).unwrap().local_provider;
+        let (local, live) = (("ONCEHOOK_STAGE", "local"), ("ONCEHOOK_STAGE", "live"));
+        assert_eq!(asked(&[local, provider]).as_deref(), Some("http://127.0.0.1:9000"));
+        assert_eq!(asked(&[local]).as_deref(), Some(LOCAL_PROVIDER), "never a provider's own");
+        assert_eq!(asked(&[live, provider]), None);
     }
 
     #[test]
