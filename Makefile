@@ -9,6 +9,7 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 PORT ?=
 ONCE ?=
+LOCALSTRIPE ?=
 ONLY ?=
 
 VENV := .venv
@@ -16,6 +17,8 @@ INSTALLED := $(VENV)/installed
 VENV_PYTHON := $(VENV)/bin/python
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCAL := $(VENV_PYTHON) infra/local.py
+# Where a Stripe answers that fetched state comes from: make run LOCALSTRIPE=1
+STRIPE_PORT := 8420
 UP := $(LOCAL) up $(if $(PORT),--port $(PORT)) --binaries $(TARGET)/debug
 
 # Where tests find what they start.
@@ -30,9 +33,9 @@ export __SAM_CLI_APP_DIR := $(CURDIR)/$(VENV)/sam
 help: ## show this table
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## start everything, deliver the samples, stay up until Ctrl-C (ONCE=1: check, stop and exit)
+run: build ## start everything, deliver the samples, stay up until Ctrl-C (ONCE=1: check, stop and exit; LOCALSTRIPE=1: with a Stripe)
 	@trap '$(LOCAL) down' EXIT; trap 'exit $(if $(ONCE),130,0)' INT TERM; \
-	$(UP) --fresh && . ./.local/env && ONCE='$(ONCE)' $(TARGET)/debug/demo
+	$(UP) --fresh && . ./.local/env && ONCE='$(ONCE)' $(TARGET)/debug/demo $(if $(LOCALSTRIPE),--local-stripe 8420)
 
 up: build ## start the local stack in the background and write .local/env
 	@$(UP)

@@ -26,6 +26,7 @@ mod replay;
 mod replay_route;
 mod revive;
 mod runbook;
+mod strategies;
 mod suite;
 mod vendors;
 
@@ -52,6 +53,11 @@ fn main() -> ExitCode {
         accept::megabytes_come_back_byte_for_byte,
         order::two_hundred_copies_at_once_are_one_row_and_one_change,
         order::every_order_of_arrival_ends_in_the_same_state,
+        strategies::fetched_state_is_the_providers_whatever_events_say_and_gone_when_it_is_gone,
+        strategies::events_of_one_second_end_in_what_the_provider_says_and_others_ask_nobody,
+        strategies::a_real_stripes_own_webhooks_shuffled_and_doubled_end_in_what_its_api_says,
+        strategies::numbers_end_in_their_own_order_and_go_on_behind_a_gap,
+        strategies::payments_are_added_and_listed_once_in_any_order,
         refuse::what_is_not_authentic_is_refused_and_not_explained,
         refuse::a_malformed_gateway_event_is_answered_and_never_a_function_error,
         keep::an_event_nobody_configured_settles_as_ignored,

@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 use support::{
-    Answered, Call, CountingProxy, Dialect, EventApi, EventServer, FileHost, LocalStack, Sample,
-    Stack, StackOptions, now_ms, root, run_python,
+    Answered, Call, CountingProxy, Dialect, EventApi, EventServer, FileHost, LocalStack,
+    LocalStripe, Sample, Stack, StackOptions, now_ms, root, run_python,
 };
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -41,6 +41,8 @@ pub(crate) struct Suite {
     pub(crate) proxy: CountingProxy,
     /// Where the functions find certificates beside the providers' own addresses.
     pub(crate) certificates: FileHost,
+    /// The provider that fetched state comes from.
+    pub(crate) stripe: LocalStripe,
     local: LocalStack,
     runtime: Runtime,
     run: String,
@@ -55,9 +57,11 @@ impl Suite {
         let proxy = runtime.block_on(CountingProxy::start(chosen));
         let certificates = runtime.block_on(FileHost::start());
         let services = ["DYNAMODB", "SQS", "SECRETS_MANAGER"];
-        let providers = runtime.block_on(Providers::start());
-        let mut function_env =
-            vec![("ONCEHOOK_LOCAL_CERTIFICATES".to_owned(), certificates.base())];
+        let (providers, stripe) = (runtime.block_on(Providers::start()), LocalStripe::start(0)?);
+        let mut function_env = vec![
+            ("ONCEHOOK_LOCAL_CERTIFICATES".to_owned(), certificates.base()),
+            ("ONCEHOOK_LOCAL_PROVIDER".to_owned(), stripe.url()),
+        ];
         function_env.extend(services.map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url())));
         function_env.extend(providers.variables());
         let options = StackOptions {
@@ -78,6 +82,7 @@ impl Suite {
             providers,
             proxy,
             certificates,
+            stripe,
             local,
             runtime,
             run: format!("{:x}", now_ms()),

@@ -116,6 +116,7 @@ impl WorldBuilder {
                 policy: self.policy.clone(),
                 release: "r1".to_owned(),
                 projection: Box::new(workflow::projection::Declarative),
+                fetcher: workflow::Fetcher::default(),
             },
             steward: Steward {
                 ports: Arc::clone(&twin),

@@ -34,8 +34,9 @@ use ledger::{
         Apply, ApplyRefusal, Backfill, BackfillRefusal, Bury, BuryRefusal, Claim, ClaimRefusal,
         Fail, FailRefusal, FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal,
         Redrive, RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait,
-        WaitRefusal, bury_refusal, fail_refusal, forced_bury_refusal, redrive_refusal,
-        resolve_refusal, settle_refusal, sweep_refusal, wait_refusal,
+        WaitInSequence, WaitInSequenceRefusal, WaitRefusal, bury_refusal, fail_refusal,
+        forced_bury_refusal, redrive_refusal, resolve_refusal, settle_refusal, sweep_refusal,
+        wait_refusal,
     },
 };
 use workflow::ports::{
@@ -90,6 +91,15 @@ impl Ledger for Aws {
         let step = "wait";
         let update = give_back::wait(self.resource(step, Resource::LedgerTable)?, key, ask);
         self.verb(step, &update, |found| wait_refusal(found, ask)).await
+    }
+
+    async fn wait_in_sequence(
+        &self,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> Conditional<(), WaitInSequenceRefusal> {
+        self.wait_for_predecessor(key, entity, ask).await
     }
 
     async fn bury(&self, key: &EventKey, ask: &Bury) -> Conditional<(), BuryRefusal> {

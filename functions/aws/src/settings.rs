@@ -18,6 +18,9 @@ const PARAMETER_PREFIX: &str = "ONCEHOOK_PARAM_";
 /// The stage of a stack on a developer's machine.
 const LOCAL: &str = "local";
 
+/// Where such a stack asks providers unless told otherwise: nothing of it reaches beyond its machine.
+const LOCAL_PROVIDER: &str = "http://127.0.0.1:8420";
+
 /// A thing on AWS that the environment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
@@ -82,6 +85,12 @@ pub enum SettingsError {
         /// What was found.
         found: String,
     },
+    /// `ONCEHOOK_CONSUMERS_MAX` is no number of processes.
+    #[error("ONCEHOOK_CONSUMERS_MAX is {found:?}, expected a whole number from 1 on")]
+    ConsumersMax {
+        /// What was found.
+        found: String,
+    },
     /// The limits contradict each other, or `ONCEHOOK_POLICY_OVERRIDES` is no JSON of them.
     #[error("ONCEHOOK_POLICY_OVERRIDES: {0}")]
     Policy(#[from] PolicyError),
@@ -120,6 +129,12 @@ pub struct Settings {
     pub local_certificates: Option<String>,
     /// Whether the receiver's replay route is open.
     pub replay_route: bool,
+    /// How many processes of the consumer may run at the same time: they share every rate at which
+    /// providers are asked.
+    pub consumers_max: u32,
+    /// Where a stack whose stage is `local` asks instead of at providers' own hosts. Nothing on any
+    /// other stack.
+    pub local_provider: Option<String>,
     /// The limits.
     pub policy: Policy,
     resources: BTreeMap<Resource, String>,
@@ -157,10 +172,14 @@ impl Settings {
         if let Some(found) = local_certificates.clone().filter(|_| stage != LOCAL) {
             return Err(SettingsError::LocalCertificates { found });
         }
+        let local_provider = take("ONCEHOOK_LOCAL_PROVIDER");
+        let local_provider = local_provider.unwrap_or_else(|| LOCAL_PROVIDER.to_owned());
         Ok(Self {
             policy: policy(&overrides, retention_days)?,
-            stage,
+            consumers_max: consumers_max(take("ONCEHOOK_CONSUMERS_MAX"))?,
+            local_provider: (stage == LOCAL).then_some(local_provider),
             local_certificates,
+            stage,
             release: take("ONCEHOOK_RELEASE").unwrap_or_else(|| BUILD_ID.to_owned()),
             public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()),
             // Anything but the one word that opens it leaves it closed.
@@ -205,6 +224,17 @@ impl Settings {
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.stage == LOCAL
+    }
+}
+
+/// One where nothing is said: a process that knows of no other.
+fn consumers_max(set: Option<String>) -> Result<u32, SettingsError> {
+    match set {
+        None => Ok(1),
+        Some(found) => match found.parse() {
+            Ok(number) if number >= 1 => Ok(number),
+            Ok(_) | Err(_) => Err(SettingsError::ConsumersMax { found }),
+        },
     }
 }
 
@@ -281,6 +311,26 @@ mod tests {
         assert!(open("on"));
         for closed in ["", "off", "true", "ON"] {
             assert!(!open(closed), "{closed:?}");
+        }
+    }
+
+    #[test]
+    fn another_host_is_asked_in_the_place_of_providers_on_a_local_stack_only() {
+        let provider = ("ONCEHOOK_LOCAL_PROVIDER", "http://127.0.0.1:9000");
+        let asked = |variables: &[_]| read(variables).unwrap().local_provider;
+        let (local, live) = (("ONCEHOOK_STAGE", "local"), ("ONCEHOOK_STAGE", "live"));
+        assert_eq!(asked(&[local, provider]).as_deref(), Some("http://127.0.0.1:9000"));
+        assert_eq!(asked(&[local]).as_deref(), Some(LOCAL_PROVIDER), "never a provider's own");
+        assert_eq!(asked(&[live, provider]), None);
+    }
+
+    #[test]
+    fn processes_that_share_a_rate_are_counted_or_the_start_is_stopped() {
+        assert_eq!(read(&[]).unwrap().consumers_max, 1);
+        assert_eq!(read(&[("ONCEHOOK_CONSUMERS_MAX", "20")]).unwrap().consumers_max, 20);
+        for bad in ["0", "-1", "many"] {
+            let error = read(&[("ONCEHOOK_CONSUMERS_MAX", bad)]).unwrap_err();
+            assert!(error.to_string().contains(bad), "{error}");
         }
     }
 

@@ -226,6 +226,12 @@ impl EntityKey {
         }
     }
 
+    /// The entity type: what stands between the first two `#`.
+    #[must_use]
+    pub fn entity_type(&self) -> &str {
+        self.0.split('#').nth(1).unwrap_or_default()
+    }
+
     /// The partition key as stored.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -97,6 +97,7 @@ impl Stack {
                 policy: policy.clone(),
                 release: "build-1".to_owned(),
                 projection: Box::new(workflow::projection::Declarative),
+                fetcher: workflow::Fetcher::default(),
             },
             twin,
             policy,

@@ -9,21 +9,16 @@
 //! A defective entry is dropped and named, never its value; it weakens no other.
 
 use crate::{
+    freshness::Freshness,
     ports::{Clock, Secret, SecretStore},
     telemetry::{Level, Line, Telemetry},
 };
 use config::{Config, Source};
 use futures::lock::Mutex;
-use ledger::Millis;
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
 use verifier::{Key, KeyDefect, SharedToken};
 
-const FRESH_MS: u64 = 300_000;
-const STALE_MS: u64 = 3_600_000;
-const REFRESH_EVERY_MS: u64 = 60_000;
-/// After a failed read the stale keys serve this long before the store is asked again.
-const RETRY_EVERY_MS: u64 = 10_000;
 /// Live keys of one source.
 const KEYS_MAX: usize = 3;
 
@@ -45,8 +40,7 @@ pub struct Keyring {
 
 #[derive(Default)]
 struct State {
-    loaded_at: Option<Millis>,
-    tried_at: Option<Millis>,
+    freshness: Freshness,
     /// By the name of the source: two that share a secret may read it in different forms.
     keys: BTreeMap<String, Arc<[Key]>>,
 }
@@ -80,7 +74,7 @@ impl Keyring {
     /// Whether the secret was read at all, of late enough to say who is not in it.
     pub async fn is_loaded(&self, ports: &impl Clock) -> bool {
         let state = self.state.lock().await;
-        state.loaded_at.is_some_and(|at| ports.now().since(at) < STALE_MS)
+        state.freshness.is_usable(ports.now())
     }
 
     /// Loads the keys, as a function does at start. A failure is reported and not fatal: the
@@ -97,15 +91,10 @@ impl Keyring {
         source: &Source,
     ) -> Arc<[Key]> {
         let mut state = self.state.lock().await;
-        let now = ports.now();
-        let age = state.loaded_at.map_or(u64::MAX, |at| now.since(at));
-        // With nothing usable in hand there is nothing to serve meanwhile: every request asks.
-        let rested =
-            age >= STALE_MS || state.tried_at.is_none_or(|at| now.since(at) >= RETRY_EVERY_MS);
-        if age >= FRESH_MS && rested {
+        if state.freshness.is_due(ports.now()) {
             self.read(&mut state, ports, config).await;
         }
-        let usable = state.loaded_at.is_some_and(|at| ports.now().since(at) < STALE_MS);
+        let usable = state.freshness.is_usable(ports.now());
         if usable { state.of(source) } else { Arc::from([]) }
     }
 
@@ -117,8 +106,7 @@ impl Keyring {
         config: &Config,
     ) -> bool {
         let mut state = self.state.lock().await;
-        let now = ports.now();
-        if state.tried_at.is_some_and(|at| now.since(at) < REFRESH_EVERY_MS) {
+        if !state.freshness.may_refresh(ports.now()) {
             return false;
         }
         self.read(&mut state, ports, config).await
@@ -130,7 +118,7 @@ impl Keyring {
         ports: &(impl SecretStore + Clock + Telemetry),
         config: &Config,
     ) -> bool {
-        state.tried_at = Some(ports.now());
+        state.freshness.tried(ports.now());
         let document = match ports.fetch(self.kind.secret()).await {
             Ok(document) => document,
             Err(error) => {
@@ -145,7 +133,7 @@ impl Keyring {
         match serde_json::from_str::<BTreeMap<String, serde_json::Value>>(&document) {
             Ok(entries) => {
                 state.keys = self.parse(&entries, config, ports);
-                state.loaded_at = Some(ports.now());
+                state.freshness.read(ports.now());
                 true
             }
             Err(error) => {

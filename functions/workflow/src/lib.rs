@@ -9,6 +9,8 @@
 pub mod body;
 pub mod certificates;
 pub mod consume;
+pub mod fetch;
+mod freshness;
 pub mod http;
 pub mod keyring;
 pub mod ledger_replay;
@@ -25,6 +27,7 @@ mod within;
 
 pub use certificates::CertificateCache;
 pub use consume::Consumer;
+pub use fetch::Fetcher;
 pub use keyring::Keyring;
 pub use receive::Receiver;
 pub use reconcile::Reconciler;

@@ -66,6 +66,15 @@ pub async fn api_key(
     let mut entries: BTreeMap<String, serde_json::Value> =
         serde_json::from_str(&document).map_err(|_| NoKey::NotAnObject)?;
     let entry = entries.remove(name).ok_or_else(|| NoKey::NoEntry(name.to_owned()))?;
+    first_usable(name, entry, allow_local)
+}
+
+/// The first usable key of the entry `name`.
+pub(crate) fn first_usable(
+    name: &str,
+    entry: serde_json::Value,
+    allow_local: bool,
+) -> Result<ApiKey, NoKey> {
     let unusable = |why: String| NoKey::Unusable { name: name.to_owned(), why };
     let list: Vec<Entry> = serde_json::from_value(entry)
         .map_err(|_| unusable("expected a list of {\"kid\":...,\"key\":...}".to_owned()))?;

@@ -11,7 +11,7 @@ use ledger::{
         Apply, ApplyRefusal, Backfill, BackfillRefusal, Bury, BuryRefusal, Claim, ClaimRefusal,
         Fail, FailRefusal, FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal,
         Redrive, RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait,
-        WaitRefusal,
+        WaitInSequence, WaitInSequenceRefusal, WaitRefusal,
     },
 };
 use std::{collections::BTreeMap, future::Future};
@@ -125,6 +125,13 @@ pub trait Ledger: Send + Sync {
         key: &EventKey,
         ask: &Wait,
     ) -> impl Future<Output = Conditional<(), WaitRefusal>> + Send;
+    /// Gives the row back until its predecessor on `entity` has come, and leaves its name there.
+    fn wait_in_sequence(
+        &self,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> impl Future<Output = Conditional<(), WaitInSequenceRefusal>> + Send;
     /// Buries a row that the caller holds.
     fn bury(
         &self,
@@ -379,8 +386,14 @@ impl<
 }
 
 /// Everything the consumer needs.
-pub trait ConsumerPorts: Ledger + Inbox + Clock + Entropy + crate::telemetry::Telemetry {}
-impl<P: Ledger + Inbox + Clock + Entropy + crate::telemetry::Telemetry> ConsumerPorts for P {}
+pub trait ConsumerPorts:
+    Ledger + Inbox + SecretStore + Http + Clock + Entropy + crate::telemetry::Telemetry
+{
+}
+impl<P: Ledger + Inbox + SecretStore + Http + Clock + Entropy + crate::telemetry::Telemetry>
+    ConsumerPorts for P
+{
+}
 
 /// Everything the steward needs.
 pub trait StewardPorts:

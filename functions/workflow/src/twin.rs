@@ -95,7 +95,8 @@ impl Twin {
         self.world().secrets.insert(secret, document.to_owned());
     }
 
-    /// Puts a server where calls to the outside end. It may not call the twin.
+    /// Puts a server where calls to the outside end. It may look at the twin and change it, as what
+    /// happens elsewhere while a provider is asked.
     pub fn set_provider(
         &self,
         server: impl FnMut(&HttpAsk) -> Option<HttpAnswer> + Send + 'static,
@@ -277,7 +278,14 @@ impl SecretStore for Twin {
 impl Http for Twin {
     async fn call(&self, ask: HttpAsk) -> Result<HttpAnswer, PortError> {
         let (mut world, fault) = self.begin("http").await?;
-        let answer = world.provider.as_mut().and_then(|server| server(&ask));
+        // The server may ask the twin for the time.
+        let server = world.provider.take();
+        drop(world);
+        let (answer, server) = match server {
+            Some(mut server) => (server(&ask), Some(server)),
+            None => (None, None),
+        };
+        self.world().provider = server;
         let is_lost = matches!(fault, Some(Fault::AnswerLost));
         let answer = answer.filter(|_| !is_lost);
         answer.ok_or_else(|| injected("http", Trouble::Unavailable))

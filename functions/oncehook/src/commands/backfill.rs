@@ -144,6 +144,10 @@ fn unit_of(config: &Config, entity: &EntityKey, given: Option<Unit>) -> Result<U
         .map(|one| &one.order);
     match orders.next() {
         Some(Order::Version { unit, .. }) => Ok(*unit),
+        Some(Order::Sequence { .. }) => Ok(Unit::Integer),
+        Some(Order::Fetch) => {
+            Err(format!("{namespace}#{entity_type} is fetched, and compares no versions"))
+        }
         Some(Order::None) => {
             Err(format!("{namespace}#{entity_type} holds sums, which have no version"))
         }

@@ -8,7 +8,7 @@ use ledger::{
     Bucket, Effect, Entity, EntityKey, EventKey, Life, Millis, Row, Seconds,
     verbs::{
         self, Apply, Backfill, BackfillRefusal, Bury, Claim, Fail, ForcedBury, LeaseAsk, Redrive,
-        Resolve, Settle, Sweep, Wait,
+        Resolve, Settle, Sweep, Wait, WaitInSequence,
     },
 };
 use std::ops::Bound;
@@ -80,6 +80,27 @@ impl World {
                 Ok(())
             }
             (Ok(_), None) => unreachable!("apply needs a row"),
+            (Err(why), found) => Err(Refused { why, row: found.map(Box::new) }),
+        }
+    }
+
+    fn wait_in_sequence(
+        &mut self,
+        twin: &Twin,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> Result<(), Refused<verbs::WaitInSequenceRefusal>> {
+        let found = self.rows.get(key).cloned();
+        let life = found.as_ref().map(|row| &row.life);
+        let state = self.entities.get(entity.as_str());
+        match (verbs::wait_in_sequence(life, state, ask, &twin.policy), found) {
+            (Ok(waited), Some(row)) => {
+                self.entities.insert(entity.as_str().to_owned(), waited.entity);
+                self.put(Row { life: waited.life, ..row });
+                Ok(())
+            }
+            (Ok(_), None) => unreachable!("waiting needs a row"),
             (Err(why), found) => Err(Refused { why, row: found.map(Box::new) }),
         }
     }
@@ -156,6 +177,20 @@ impl Ledger for Twin {
 
     async fn wait(&self, key: &EventKey, ask: &Wait) -> Conditional<(), verbs::WaitRefusal> {
         Ok(self.write("wait", key, |life| verbs::wait(life, ask)).await?.map(drop))
+    }
+
+    async fn wait_in_sequence(
+        &self,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> Conditional<(), verbs::WaitInSequenceRefusal> {
+        let (mut world, fault) = self.begin("wait_in_sequence").await?;
+        let first = world.wait_in_sequence(self, key, entity, ask);
+        if fault == Some(Fault::AnswerLost) && first.is_ok() {
+            return Ok(world.wait_in_sequence(self, key, entity, ask));
+        }
+        Ok(first)
     }
 
     async fn bury(&self, key: &EventKey, ask: &Bury) -> Conditional<(), verbs::BuryRefusal> {
