@@ -17,8 +17,6 @@ INSTALLED := $(VENV)/installed
 VENV_PYTHON := $(VENV)/bin/python
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LOCAL := $(VENV_PYTHON) infra/local.py
-# Where a Stripe answers that fetched state comes from: make run LOCALSTRIPE=1
-STRIPE_PORT := 8420
 UP := $(LOCAL) up $(if $(PORT),--port $(PORT)) --binaries $(TARGET)/debug
 
 # Where tests find what they start.
