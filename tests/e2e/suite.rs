@@ -46,7 +46,7 @@ impl Suite {
             function_env: services
                 .map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url()))
                 .to_vec(),
-            port: None,
+            ..StackOptions::default()
         };
         let local = LocalStack::up(&options)?;
         let endpoint = local.env().get("AWS_ENDPOINT_URL")?;

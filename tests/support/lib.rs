@@ -30,9 +30,10 @@ mod suite;
 mod wait;
 mod world;
 
+pub use aws::Resource;
 pub use env_file::EnvFile;
 pub use http::{Answered, Call, Http};
-pub use local_stack::{LocalStack, StackOptions};
+pub use local_stack::{LocalStack, StackOptions, binaries};
 pub use proxy::{CountingProxy, Seen};
 pub use python::{python, run_python};
 pub use rows::claimed_row;
@@ -40,7 +41,7 @@ pub use sample::Sample;
 pub use signer::Signer;
 pub use stack::{Depth, Stack, brief, sdk};
 pub use stub::{AwsStub, StubAnswer};
-pub use suite::{Case, run_cases};
+pub use suite::{Case, run_alone, run_cases};
 pub use wait::{Probe, until};
 pub use world::{World, WorldBuilder, now};
 

@@ -18,6 +18,12 @@ pub struct StackOptions {
     pub function_env: Vec<(String, String)>,
     /// The port; a free one where there is none.
     pub port: Option<u16>,
+    /// Whether the functions' IAM roles are not enforced: behind a proxy that rewrites `Host` they cannot be.
+    pub without_auth: bool,
+    /// The template's parameter `Release`.
+    pub release: String,
+    /// Other parameters of the template.
+    pub parameters: Vec<(String, String)>,
 }
 
 /// A deployed stack.
@@ -42,6 +48,15 @@ impl LocalStack {
         }
         for (name, value) in &options.function_env {
             command.arg("--function-env").arg(format!("{name}={value}"));
+        }
+        for (name, value) in &options.parameters {
+            command.arg("--parameter").arg(format!("{name}={value}"));
+        }
+        if !options.release.is_empty() {
+            command.args(["--release", &options.release]);
+        }
+        if options.without_auth {
+            command.arg("--no-auth");
         }
         run(command)?;
         let env = EnvFile::read(&dir.path().join("env"))?;
@@ -111,7 +126,7 @@ fn run(mut command: Command) -> Result<(), String> {
 
 /// The folder of the functions' binaries: what `make` says it is, else the one above this test's
 /// own, which is `target/<profile>/deps`.
-fn binaries() -> Result<PathBuf, String> {
+pub fn binaries() -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os("ONCEHOOK_BINARIES") {
         return Ok(named.into());
     }
