@@ -5,10 +5,13 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
-# May be given on the command line: make run PORT=4600 (else 4566)
+# May be given on the command line: make run PORT=4600 (else 4566), make faults FAULTS_SEED=7
 PYTHON ?= python3
 PORT ?=
 ONCE ?=
+# The size of make faults: deliveries, less than ten minutes of them, and a seed to repeat; none is a new one.
+FAULTS_SIZE ?= 3000
+FAULTS_SEED ?=
 
 VENV := .venv
 INSTALLED := $(VENV)/installed
@@ -24,7 +27,7 @@ export ONCEHOOK_BINARIES := $(abspath $(TARGET))/debug
 export SAM_CLI_TELEMETRY := 0
 export __SAM_CLI_APP_DIR := $(CURDIR)/$(VENV)/sam
 
-.PHONY: help run up down test check deploy clean build install tools
+.PHONY: help run up down test faults check deploy clean build install tools
 
 help: ## show this table
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +44,9 @@ down: ## stop it and remove its files
 
 test: build ## run every test
 	cargo test --workspace
+
+faults: build ## kill processes and break calls to AWS in thousands of deliveries (FAULTS_SEED=N repeats a plan)
+	FAULTS_SIZE='$(FAULTS_SIZE)' FAULTS_SEED='$(FAULTS_SEED)' cargo test -p tests --test faults
 
 check: tools $(INSTALLED) ## check format, lints, documentation, template and layering
 	cargo fmt --all --check
