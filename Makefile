@@ -11,6 +11,9 @@ PORT ?=
 ONCE ?=
 LOCALSTRIPE ?=
 ONLY ?=
+# The size of make faults: deliveries, less than ten minutes of them, and a seed to repeat; none is a new one.
+FAULTS_SIZE ?= 3000
+FAULTS_SEED ?=
 
 VENV := .venv
 INSTALLED := $(VENV)/installed
@@ -26,7 +29,7 @@ export ONCEHOOK_BINARIES := $(abspath $(TARGET))/debug
 export SAM_CLI_TELEMETRY := 0
 export __SAM_CLI_APP_DIR := $(CURDIR)/$(VENV)/sam
 
-.PHONY: help run up down test check guards guards-table deploy clean build install tools
+.PHONY: help run up down test faults check guards guards-table deploy clean build install tools
 
 help: ## show this table
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +46,9 @@ down: ## stop it and remove its files
 
 test: build ## run every test
 	cargo test --workspace
+
+faults: build ## kill processes and break calls to AWS in thousands of deliveries (FAULTS_SEED=N repeats a plan)
+	FAULTS_SIZE='$(FAULTS_SIZE)' FAULTS_SEED='$(FAULTS_SEED)' cargo test -p tests --test faults
 
 check: tools $(INSTALLED) ## check format, lints, documentation, template and layering
 	cargo fmt --all --check

@@ -68,8 +68,7 @@ impl Suite {
             policy_overrides: POLICY.to_owned(),
             function_env,
             parameters: vec![("Reconcile".to_owned(), "all".to_owned())],
-            port: None,
-            release: String::new(),
+            ..StackOptions::default()
         };
         let local = LocalStack::up(&options)?;
         let endpoint = local.env().get("AWS_ENDPOINT_URL")?;

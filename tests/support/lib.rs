@@ -34,11 +34,12 @@ mod suite;
 mod wait;
 mod world;
 
+pub use aws::Resource;
 pub use desk::{Desk, Pages};
 pub use env_file::EnvFile;
 pub use file_host::FileHost;
 pub use http::{Answered, Call, Http};
-pub use local_stack::{LocalStack, StackOptions, binary};
+pub use local_stack::{LocalStack, StackOptions, binaries, binary};
 pub use local_stripe::{Letterbox, LocalStripe};
 pub use provider::{Dialect, EventApi, EventServer, ListAnswer, ListAsk};
 pub use proxy::{CountingProxy, Seen};
@@ -48,7 +49,7 @@ pub use sample::Sample;
 pub use signer::Signer;
 pub use stack::{Depth, Stack, brief, sdk};
 pub use stub::{AwsStub, StubAnswer};
-pub use suite::{Case, run_cases};
+pub use suite::{Case, run_alone, run_cases};
 pub use wait::{Probe, until};
 pub use world::{World, WorldBuilder, now};
 

@@ -22,6 +22,8 @@ pub struct StackOptions {
     pub port: Option<u16>,
     /// The template's parameter `Release`; the build's own id where it is empty.
     pub release: String,
+    /// Whether the functions' IAM roles are not enforced: behind a proxy that rewrites `Host` they cannot be.
+    pub without_auth: bool,
 }
 
 /// A deployed stack.
@@ -52,6 +54,9 @@ impl LocalStack {
         }
         for (name, value) in &options.parameters {
             command.arg("--parameter").arg(format!("{name}={value}"));
+        }
+        if options.without_auth {
+            command.arg("--no-auth");
         }
         run(command)?;
         let env = EnvFile::read(&dir.path().join("env"))?;
@@ -131,7 +136,7 @@ pub fn binary(name: &str) -> Result<PathBuf, String> {
 
 /// The folder of the functions' binaries: what `make` says it is, else the one above this test's
 /// own, which is `target/<profile>/deps`.
-fn binaries() -> Result<PathBuf, String> {
+pub fn binaries() -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os("ONCEHOOK_BINARIES") {
         return Ok(named.into());
     }
