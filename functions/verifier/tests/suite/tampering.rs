@@ -42,7 +42,8 @@ fn body(name: &'static str) -> BoxedStrategy<Vec<u8>> {
             .boxed(),
         "braintree" => proptest::collection::vec("[a-z]{1,8}", 1..6)
             .prop_map(|names| {
-                let inner: String = names.iter().map(|name| format!("<{name}>x</{name}>")).collect();
+                let inner = names.iter().map(|name| format!("<{name}>x</{name}>"));
+                let inner = inner.collect::<Vec<_>>().concat();
                 format!("<notification>{inner}</notification>").into_bytes()
             })
             .boxed(),
