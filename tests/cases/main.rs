@@ -16,5 +16,6 @@ mod consumer;
 mod durability;
 mod identity;
 mod payload;
+mod replay;
 mod reports;
 mod shop;

@@ -56,28 +56,35 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "d17",
         "the contract suite runs every verb against every status on the table the template defines",
     ),
+    ("j06", "the tests of the replay's patience hold it, among the use cases"),
+    (
+        "j12",
+        "events a provider has lost are in no list of its; entities are read from it where a projection \
+         fetches, and a gap that its list still shows is the reconciler's",
+    ),
     ("e10", "nothing polls with a cursor: each event is applied from its own bytes"),
 ];
 
 /// What the files of this suite say, to find the tests in.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     include_str!("answers.rs"),
     include_str!("bytes.rs"),
     include_str!("consumer.rs"),
     include_str!("durability.rs"),
     include_str!("identity.rs"),
     include_str!("payload.rs"),
+    include_str!("replay.rs"),
 ];
 
 #[test]
-fn every_report_about_receiver_consumer_and_ledger_has_a_test_or_a_reason() {
+fn every_report_about_receiver_consumer_ledger_and_replay_has_a_test_or_a_reason() {
     let mut unanswered = Vec::new();
     for (id, report) in REPORTS.iter() {
         let kind = report["kind"].as_str().unwrap();
         let has_test = FILES.iter().any(|file| file.contains(&format!("fn {id}_")));
         let has_reason = ELSEWHERE.iter().any(|(known, _)| known == id);
         assert!(!(has_test && has_reason), "{id} has a test and is said to have none");
-        if "abdefh".contains(kind) && !has_test && !has_reason {
+        if "abdefhj".contains(kind) && !has_test && !has_reason {
             unanswered.push(id);
         }
     }
