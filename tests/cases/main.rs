@@ -18,6 +18,7 @@ mod handshakes;
 mod identity;
 mod operator;
 mod payload;
+mod replay;
 mod reports;
 mod secrets;
 mod shop;

@@ -51,16 +51,18 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "d17",
         "the contract suite runs every verb against every status on the table the template defines",
     ),
+    ("j06", "the tests of the replay's patience hold it, among the use cases"),
+    (
+        "j12",
+        "events a provider has lost are in no list of its; entities are read from it where a projection \
+         fetches, and a gap that its list still shows is the reconciler's",
+    ),
     ("e10", "nothing polls with a cursor: each event is applied from its own bytes"),
 ];
 
-/// Reports about a provider's own list of events, whose tests come with replay from the provider and
-/// reconciliation.
-const PENDING: &[&str] = &["j01", "j03", "j05", "j06", "j12", "j14"];
-
 /// What the files of this suite say, to find the tests in; and those of the command line and of the
 /// deployed stack that answer reports too.
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     include_str!("answers.rs"),
     include_str!("bytes.rs"),
     include_str!("consumer.rs"),
@@ -69,6 +71,7 @@ const FILES: [&str; 13] = [
     include_str!("identity.rs"),
     include_str!("operator.rs"),
     include_str!("payload.rs"),
+    include_str!("replay.rs"),
     include_str!("secrets.rs"),
     include_str!("../e2e/alarms.rs"),
     include_str!("../../functions/oncehook/src/commands/tests/reports.rs"),
@@ -77,15 +80,13 @@ const FILES: [&str; 13] = [
 ];
 
 #[test]
-fn every_report_about_receiver_consumer_ledger_and_operator_has_a_test_or_a_reason() {
+fn every_report_has_a_test_or_a_reason() {
     let mut unanswered = Vec::new();
     for id in REPORTS.keys() {
         let has_test = FILES.iter().any(|file| file.contains(&format!("fn {id}_")));
         let has_reason = ELSEWHERE.iter().any(|(known, _)| known == id);
         assert!(!(has_test && has_reason), "{id} has a test and is said to have none");
-        let is_pending = PENDING.contains(&id.as_str());
-        assert!(!(has_test && is_pending), "{id} has a test: it is not pending any more");
-        if !has_test && !has_reason && !is_pending {
+        if !has_test && !has_reason {
             unanswered.push(id);
         }
     }

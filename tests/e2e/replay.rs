@@ -197,7 +197,7 @@ pub(crate) async fn killed_time_and_again_it_ends_complete_and_nothing_is_applie
         let target = left[left.len() - 1 - (random.next_u32() % 10) as usize];
         let mut child = command::start(suite, &arguments);
         let key = format!("{STRIPE}#{}", missed[target]["id"].as_str().unwrap());
-        until("a few more events have arrived", Duration::from_secs(60), async || {
+        until("a few more events have arrived", Duration::from_mins(1), async || {
             let found = suite.stack.row(&key).await;
             found.map(|_| ()).ok_or_else(|| format!("not yet {key}"))
         })

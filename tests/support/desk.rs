@@ -49,7 +49,7 @@ impl Desk {
         let (mut keys, mut tokens) = (serde_json::Map::new(), serde_json::Map::new());
         for source in names {
             keys.insert(source.secret.clone(), entry(&api.key));
-            tokens.insert(source.name.to_string(), entry(&token(source.name.as_str())));
+            tokens.insert(source.name.to_string(), entry(&Self::token_of(source.name.as_str())));
         }
         world.twin.set_secret_of(Secret::Outbound, &serde_json::Value::Object(keys).to_string());
         world.twin.set_secret_of(Secret::Replay, &serde_json::Value::Object(tokens).to_string());
@@ -60,6 +60,12 @@ impl Desk {
             dies_at: AtomicU64::new(u64::MAX),
             waited: Mutex::default(),
         }
+    }
+
+    /// A source's replay token.
+    #[must_use]
+    pub fn token_of(source: &str) -> String {
+        format!("replay-token-of-{source}-0123456789abcdef")
     }
 
     /// Looks at the provider, or changes it.
@@ -139,11 +145,6 @@ impl Desk {
     fn key(&self, secret: Secret, name: &str) -> ApiKey {
         crate::now(api_key(self, secret, name, true)).unwrap()
     }
-}
-
-/// A source's replay token.
-fn token(source: &str) -> String {
-    format!("replay-token-of-{source}-0123456789abcdef")
 }
 
 /// Checkpoints, in memory.

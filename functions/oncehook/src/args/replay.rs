@@ -14,8 +14,7 @@ const LEDGER: &str = "From the ledger";
 #[command(after_help = "\
 From the provider:
   oncehook replay --source stripe-live --since 2h --dry-run
-  oncehook replay --source stripe-live --since 2026-11-30T08:00:00Z --until 2026-11-30T10:00:00Z \\
-      --by anna --reason 'outage of the morning'
+  oncehook replay --source stripe-live --since 2026-11-30T08:00:00Z --by anna --reason 'outage'
   oncehook replay --source github --since 1d --type workflow_job --by anna --reason 'missed jobs'
   oncehook replay --providers
 

@@ -124,6 +124,7 @@ fn line(slot: u64, width: u64, new: u64, most: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use workflow::replay::pager::Window;
 
     fn drawn(slots: &[(u64, u64)]) -> Vec<String> {
         let mut page = Page::default();
@@ -151,6 +152,38 @@ mod tests {
             ]
         );
         assert!(drawn(&[]).is_empty());
+    }
+
+    fn run(read_ms: Option<u64>) -> (Shown, Checkpoint) {
+        let until = Millis(1_796_040_000_000);
+        let window = Window::new(until.minus(2 * DAY_MS), until);
+        let shown = Shown { window, began_at: until, keeps_until: Some(3) };
+        let mut checkpoint = Checkpoint::new("s", String::new(), window, Vec::new());
+        checkpoint.oldest = read_ms.map(|ms| until.minus(ms));
+        checkpoint.tally.fetched = 120;
+        (shown, checkpoint)
+    }
+
+    #[test]
+    fn the_bar_measures_the_windows_time() {
+        let (shown, checkpoint) = run(Some(DAY_MS));
+        let line = bar(&shown, &checkpoint, shown.began_at.plus(2_000));
+        assert!(
+            line.starts_with("[████████████░░░░░░░░░░░░]  50 % of the window   120 fetched"),
+            "{line}"
+        );
+        assert!(line.ends_with("60/s"), "{line}");
+        let (shown, checkpoint) = run(None);
+        assert!(bar(&shown, &checkpoint, shown.began_at).contains("]   0 % of the window"));
+    }
+
+    #[test]
+    fn a_run_too_slow_for_what_the_provider_keeps_says_so() {
+        // Two days back of three: one day is left for all of it.
+        let (shown, checkpoint) = run(Some(DAY_MS / 5));
+        let after = |ms| bar(&shown, &checkpoint, shown.began_at.plus(ms));
+        assert!(!after(3_600_000).contains("too slow"), "ten hours in all");
+        assert!(after(3 * 3_600_000).contains("too slow: the provider forgets"), "thirty hours");
     }
 
     #[test]

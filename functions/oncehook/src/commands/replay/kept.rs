@@ -153,3 +153,47 @@ fn file_name(url: &str, source: &str) -> String {
     let host: String = host.chars().take(120).map(plain).collect();
     format!("replay-{source}-{host}.json")
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+    use crate::{args::Command, testing};
+    use ledger::Millis;
+    use workflow::replay::pager::Window;
+
+    fn asked(line: &str) -> (Args, Asked) {
+        let Command::Replay(args) = testing::command(line) else { panic!("{line}") };
+        let asked = Asked::from(&args);
+        (args, asked)
+    }
+
+    #[tokio::test]
+    async fn the_same_command_goes_on_and_another_is_told_of_the_first() {
+        let path = std::env::temp_dir().join(format!("oncehook-kept-{}.json", std::process::id()));
+        let kept = Kept { path: path.clone() };
+        let line = "oncehook replay --source stripe-live --since 2h --by anna --reason outage";
+        let (_, first) = asked(line);
+        assert_eq!(kept.unfinished(&first).unwrap(), None, "nothing was begun");
+        let window = Window::new(Millis(1_796_040_000_000), Millis(1_796_043_600_000));
+        let checkpoint = Checkpoint::new("stripe-live", "r".to_owned(), window, Vec::new());
+        kept.notebook(&first).save(&checkpoint).await.unwrap();
+        assert_eq!(kept.unfinished(&first).unwrap(), Some(checkpoint.clone()));
+        let (_, other) = asked(&line.replace("2h", "3h"));
+        let failure = kept.unfinished(&other).unwrap_err();
+        assert!(failure.to_string().contains("2026-11-30 12:00:00Z until 2026-11-30 13:00:00Z"));
+        assert!(failure.next().unwrap().contains("--fresh"));
+        std::fs::write(&path, "{").unwrap();
+        assert!(kept.unfinished(&first).unwrap_err().to_string().contains("no checkpoint"));
+        kept.forget().unwrap();
+        kept.forget().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn two_stacks_and_two_sources_have_files_of_their_own() {
+        let name = file_name("https://abc.execute-api.eu-central-1.amazonaws.com", "stripe-live");
+        assert_eq!(name, "replay-stripe-live-abc.execute-api.eu-central-1.amazonaws.com.json");
+        assert!(!file_name("http://127.0.0.1:1/_aws/x/$default", "a").contains(['/', '$', ':']));
+    }
+}
