@@ -119,7 +119,11 @@ async fn redrive(drive: &Drive, keys: &[String]) -> Result<(), String> {
     let aws = &drive.rig.stack.aws;
     for key in keys {
         let key = EventKey::parse(key).map_err(|error| error.to_string())?;
-        let ask = Redrive { by: RedriveBy::Person, now: Millis(now_ms()), shard: key.shard() };
+        let by = RedriveBy::Person {
+            by: "auditor".to_owned(),
+            reason: "the faults are over".to_owned(),
+        };
+        let ask = Redrive { by, now: Millis(now_ms()), shard: key.shard() };
         drive.rig.witness.remark(key.as_str(), "redriven by a person");
         aws.redrive(&key, &ask).await.map_err(|error| error.to_string())?.ok();
         let message = Message::new(key, "", None);

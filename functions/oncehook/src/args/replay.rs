@@ -37,6 +37,7 @@ From the ledger:
   there. Events that add to an entity are refused: nothing could tell the replay from another event.
   So are events that are unfinished or dead; `oncehook dead redrive` runs those. A run that was
   interrupted goes on with --run and its name, and makes no row twice.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Replay {
     /// The source whose provider is asked, and which the events are fed into
     #[arg(long, value_parser = SourceName::new, required_unless_present_any = ["providers", "from_ledger"])]
