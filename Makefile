@@ -9,7 +9,11 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 PORT ?=
 ONCE ?=
+LOCALSTRIPE ?=
 ONLY ?=
+# The size of make faults: deliveries, less than ten minutes of them, and a seed to repeat; none is a new one.
+FAULTS_SIZE ?= 3000
+FAULTS_SEED ?=
 
 VENV := .venv
 INSTALLED := $(VENV)/installed
@@ -25,14 +29,14 @@ export ONCEHOOK_BINARIES := $(abspath $(TARGET))/debug
 export SAM_CLI_TELEMETRY := 0
 export __SAM_CLI_APP_DIR := $(CURDIR)/$(VENV)/sam
 
-.PHONY: help run up down test check guards guards-table deploy clean build install tools
+.PHONY: help run up down test faults check guards guards-table deploy clean build install tools
 
 help: ## show this table
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## start everything, deliver the samples, stay up until Ctrl-C (ONCE=1: check, stop and exit)
+run: build ## start everything, deliver the samples, stay up until Ctrl-C (ONCE=1: check, stop and exit; LOCALSTRIPE=1: with a Stripe)
 	@trap '$(LOCAL) down' EXIT; trap 'exit $(if $(ONCE),130,0)' INT TERM; \
-	$(UP) --fresh && . ./.local/env && ONCE='$(ONCE)' $(TARGET)/debug/demo
+	$(UP) --fresh && . ./.local/env && ONCE='$(ONCE)' $(TARGET)/debug/demo $(if $(LOCALSTRIPE),--local-stripe 8420)
 
 up: build ## start the local stack in the background and write .local/env
 	@$(UP)
@@ -43,6 +47,9 @@ down: ## stop it and remove its files
 test: build ## run every test
 	cargo test --workspace
 
+faults: build ## kill processes and break calls to AWS in thousands of deliveries (FAULTS_SEED=N repeats a plan)
+	FAULTS_SIZE='$(FAULTS_SIZE)' FAULTS_SEED='$(FAULTS_SEED)' cargo test -p tests --test faults
+
 check: tools $(INSTALLED) ## check format, lints, documentation, template and layering
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -52,6 +59,8 @@ check: tools $(INSTALLED) ## check format, lints, documentation, template and la
 	@$(VENV_PYTHON) infra/template_rules.py
 	@$(VENV_PYTHON) infra/layering.py
 	@$(VENV_PYTHON) infra/guards.py check
+	@if command -v cargo-deny >/dev/null; then cargo deny --locked --config infra/deny.toml check bans licenses sources; \
+	  else echo "cargo-deny is not installed: licences, versions and origins of crates were not checked"; fi
 
 guards: tools $(INSTALLED) ## switch off every guard in turn and see its test fail (ONLY=name: one guard or rule)
 	@$(VENV_PYTHON) infra/guards.py run $(if $(ONLY),--only '$(ONLY)')

@@ -27,6 +27,8 @@ from emulator import HOST, REGION
 from package import ROOT, TEMPLATE
 
 SECRETS = ROOT / "infra" / "local-secrets.json"
+# What calls to providers' APIs and to the replay route carry on the local stack: keyed by secret.
+OTHER_SECRETS = ROOT / "infra" / "local-outbound-secrets.json"
 STACK = "oncehook"
 BUCKET = "oncehook-build"
 CREDENTIALS = {
@@ -73,6 +75,7 @@ class Plan:
             "PublicUrl": api_url(self.endpoint),
             "Architecture": _architecture(),
             "DeletionProtection": "false",
+            "ReplayRoute": "on",
             "PolicyOverrides": json.dumps(PATIENCE_MS | json.loads(self.policy_overrides or "{}")),
             "Release": self.release,
         } | self.parameters
@@ -82,7 +85,7 @@ class Plan:
         digest = hashlib.sha256()
         for name, binary in package.binaries_by_function().items():
             digest.update(f"{name}={_file_digest(package.compiled(self.binaries, binary))}\n".encode())
-        for file in (TEMPLATE, SECRETS):
+        for file in (TEMPLATE, SECRETS, OTHER_SECRETS):
             digest.update(file.read_bytes())
         digest.update(json.dumps(self.template_parameters(), sort_keys=True).encode())
         return digest.hexdigest()
@@ -139,6 +142,10 @@ def finish(outputs: dict[str, str], endpoint: str) -> None:
             TableName=outputs["LedgerTable"],
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires_at"},
         )
+    # CloudFormation turns a parameter into what the property wants; the emulator keeps the text "false",
+    # which no SDK reads as a yes or no.
+    for table in (outputs["LedgerTable"], outputs["StateTable"]):
+        dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
     # CloudFormation turns a parameter into the number the property wants; the emulator keeps it text,
     # and its poller then fails on every comparison.
     functions = client("lambda", endpoint)
@@ -147,9 +154,11 @@ def finish(outputs: dict[str, str], endpoint: str) -> None:
             functions.update_event_source_mapping(
                 UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": int(maximum)}
             )
-    client("secretsmanager", endpoint).put_secret_value(
-        SecretId=outputs["SecretId"], SecretString=SECRETS.read_text()
-    )
+    secrets = client("secretsmanager", endpoint)
+    secrets.put_secret_value(SecretId=outputs["SecretId"], SecretString=SECRETS.read_text())
+    for secret, output in (("outbound", "OutboundSecretId"), ("replay", "ReplaySecretId")):
+        document = json.loads(OTHER_SECRETS.read_text())[secret]
+        secrets.put_secret_value(SecretId=outputs[output], SecretString=json.dumps(document))
 
 
 def stack_outputs(endpoint: str) -> dict[str, str]:
@@ -163,6 +172,7 @@ def environment(outputs: dict[str, str], endpoint: str) -> dict[str, str]:
         "AWS_ENDPOINT_URL": endpoint,
         **CREDENTIALS,
         "ONCEHOOK_STACK": STACK,
+        "ONCEHOOK_STAGE": "local",
         "ONCEHOOK_URL": outputs["Url"],
         "ONCEHOOK_LEDGER_TABLE": outputs["LedgerTable"],
         "ONCEHOOK_STATE_TABLE": outputs["StateTable"],
@@ -174,6 +184,7 @@ def environment(outputs: dict[str, str], endpoint: str) -> dict[str, str]:
         "ONCEHOOK_RECEIVER_FUNCTION": outputs["ReceiverFunction"],
         "ONCEHOOK_CONSUMER_FUNCTION": outputs["ConsumerFunction"],
         "ONCEHOOK_STEWARD_FUNCTION": outputs["StewardFunction"],
+        "ONCEHOOK_RECONCILER_FUNCTION": outputs.get("ReconcilerFunction", ""),
     }
 
 

@@ -108,6 +108,24 @@ def the_consumer_does_not_feed_its_own_queue(resources: Resources) -> Iterator[s
                 yield f"{name}: its consumer may send to it ({statement.get('Sid', '?')})"
 
 
+def replays_are_closed_unless_asked_for(resources: Resources) -> Iterator[str]:
+    """A token in place of a signature: the route, the right to call and the right to read the tokens."""
+    guarded = [
+        name
+        for name, resource in resources.items()
+        if "/replay" in str(resource.get("Properties", {})) and resource["Type"] != "AWS::CloudWatch::Dashboard"
+    ]
+    if len(guarded) != 2:
+        yield f"expected a route and a permission for replays, found {', '.join(guarded) or 'nothing'}"
+    for name in guarded:
+        if resources[name].get("Condition") != "HasReplayRoute":
+            yield f"{name}: must stand under the condition HasReplayRoute"
+    for policy in resources["ReceiverRole"]["Properties"]["Policies"]:
+        for statement in policy["PolicyDocument"]["Statement"]:
+            if "Fn::If" not in statement and "ReplaySecret" in str(statement):
+                yield f"ReceiverRole/{statement.get('Sid', '?')}: the tokens are read only under HasReplayRoute"
+
+
 def tables_survive_a_mistake(resources: Resources) -> Iterator[str]:
     for name, table in _of_type(resources, "AWS::DynamoDB::Table"):
         if not table.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled"):
@@ -157,6 +175,7 @@ RULES: tuple[Rule, ...] = (
     callers_hear_the_functions_answer,
     roles_name_what_they_touch,
     the_consumer_does_not_feed_its_own_queue,
+    replays_are_closed_unless_asked_for,
     tables_survive_a_mistake,
     secrets_are_born_empty,
     logs_expire_and_belong_to_the_stack,
@@ -190,8 +209,10 @@ def _properties(resources: Resources, reference: dict[str, Any]) -> dict[str, An
 
 
 def _statements(role: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Of a conditional statement, the one that may be there."""
     for policy in role.get("Policies", []):
-        yield from policy["PolicyDocument"]["Statement"]
+        for statement in policy["PolicyDocument"]["Statement"]:
+            yield from (s for s in statement.get("Fn::If", [statement]) if isinstance(s, dict) and "Action" in s)
 
 
 def _list(value: Any) -> list[Any]:

@@ -15,6 +15,7 @@
 )]
 
 mod apply;
+mod backfill;
 mod check;
 mod emulator;
 mod indexes;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         apply::apply_on_the_revision_read,
         apply::apply_to_several_entities,
         apply::apply_that_wakes_a_waiter,
+        backfill::backfill_a_version,
         verbs::claim,
         verbs::lease,
         verbs::settle,

@@ -14,6 +14,7 @@
 mod compare;
 mod deliver;
 mod live;
+mod local_stripe;
 mod story;
 mod tables;
 
@@ -31,6 +32,10 @@ struct Arguments {
     /// The variables of the stack, as `make up` writes them; else those of the environment.
     #[arg(long, value_name = "FILE")]
     env_file: Option<PathBuf>,
+    /// Start a Stripe as well, on the port where the stack's functions ask providers, and show what
+    /// becomes of its subscriptions.
+    #[arg(long, value_name = "PORT")]
+    local_stripe: Option<u16>,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -56,6 +61,10 @@ async fn run(arguments: Arguments) -> Result<ExitCode, String> {
     let found = deliver::deliver(&stack, &story).await?;
     tables::show_all(&found);
     let differences = compare::differences(&story, &found);
+    let _stripe = match arguments.local_stripe {
+        Some(port) => Some(local_stripe::show(&stack, port).await?),
+        None => None,
+    };
     match differences.first() {
         None => println!(
             "\nall as it must be: every event has one row, every state change was made once"

@@ -1,10 +1,13 @@
 //! What is authentic is accepted, whoever signed it and whatever its bytes, and comes back whole.
 
-use crate::suite::{STRIPE, Suite, script};
+use crate::{
+    suite::{STRIPE, Suite},
+    vendors::{ask, signed_call},
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ledger::{Outcome, Row, Status};
 use serde_json::{Value, json};
-use support::{Call, Sample, run_python, sha256_hex};
+use support::{Call, Sample, sha256_hex};
 
 /// A payload to be signed by a provider's own package.
 struct Foreign {
@@ -14,18 +17,12 @@ struct Foreign {
     payload: String,
 }
 
-/// Headers by the providers' own packages: what a server of theirs would send.
+/// Signed by the provider's own package: what a server of theirs would send.
 fn signed_by_sdk(suite: &Suite, foreign: &Foreign) -> Call {
-    let secret = suite.stack.signer.key_text(foreign.source);
-    let wish =
-        json!({"sdk": foreign.sdk, "secret": secret, "payload": foreign.payload, "id": foreign.id});
-    let printed = run_python(&script("sign.py"), &wish.to_string(), &[]).unwrap();
-    let signed: Value = serde_json::from_str(&printed).unwrap();
-    let text =
-        |(name, value): (&String, &Value)| (name.clone(), value.as_str().unwrap().to_owned());
-    let mut headers: Vec<_> = signed.as_object().unwrap().iter().map(text).collect();
-    headers.push(("content-type".to_owned(), "application/json".to_owned()));
-    Call::to_source(foreign.source, headers, foreign.payload.clone().into_bytes())
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let wish = json!({"do": "sign", "id": foreign.id});
+    let said = ask(suite, foreign.sdk, foreign.source, &wish, &foreign.payload);
+    signed_call(foreign.source, headers, &said)
 }
 
 pub(crate) async fn official_sdks_are_accepted_and_their_bytes_kept(suite: &Suite) {

@@ -5,6 +5,8 @@ Reads one JSON object a line from standard input, writes one JSON value a line.
     {"do": "logs", "group": NAME}                        every message of a log group, as a list
     {"do": "redrive", "dlq": URL, "queue": URL}          moves every dead letter, as the SQS console does
     {"do": "polling", "enabled": BOOL}                   stops or starts the consumer's event source
+    {"do": "figure", "alarm": NAME, "value": NUMBER}     puts a figure that an alarm watches; the alarm's state then
+    {"do": "environment", "function": NAME, "set": {..}} changes variables of a function
 """
 
 import base64
@@ -79,7 +81,31 @@ def polling(command):
     return wanted
 
 
-COMMANDS = {"invoke": invoke, "logs": logs, "redrive": redrive, "polling": polling}
+def figure(command):
+    cloudwatch = client("cloudwatch")
+    alarm = cloudwatch.describe_alarms(AlarmNames=[command["alarm"]])["MetricAlarms"][0]
+    data = {"MetricName": alarm["MetricName"], "Dimensions": alarm["Dimensions"], "Value": command["value"]}
+    cloudwatch.put_metric_data(Namespace=alarm["Namespace"], MetricData=[data])
+    return cloudwatch.describe_alarms(AlarmNames=[command["alarm"]])["MetricAlarms"][0]["StateValue"]
+
+
+def environment(command):
+    functions = client("lambda")
+    known = functions.get_function_configuration(FunctionName=command["function"])["Environment"]["Variables"]
+    functions.update_function_configuration(
+        FunctionName=command["function"], Environment={"Variables": known | command["set"]}
+    )
+    return {name: known.get(name) for name in command["set"]}
+
+
+COMMANDS = {
+    "figure": figure,
+    "invoke": invoke,
+    "logs": logs,
+    "redrive": redrive,
+    "polling": polling,
+    "environment": environment,
+}
 
 for line in sys.stdin:
     asked = json.loads(line)

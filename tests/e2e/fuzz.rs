@@ -1,6 +1,6 @@
 //! Anything at all as a request: an answer that blames the sender, and nothing kept.
 
-use crate::suite::{STRIPE, Suite};
+use crate::suite::{STRIPE, Suite, other_secret};
 use futures::{StreamExt, stream};
 use ledger::Status;
 use proptest::{
@@ -110,6 +110,7 @@ pub(crate) async fn logs_hold_no_body_no_signature_and_no_secret(suite: &Suite) 
     let mark = suite.id("canary");
     let (good, id, _) = suite.subscription("stripe_subscription_created");
     let (poison, poison_id, _) = suite.subscription("stripe_poison");
+    let (refed, ..) = suite.subscription("stripe_subscription_created");
     let marked = |sample: support::Sample| sample.with("/data/object/status", mark.as_str());
     let good = suite.stack.signer.call(STRIPE, &marked(good));
     let mut forged = good.clone();
@@ -122,11 +123,19 @@ pub(crate) async fn logs_hold_no_body_no_signature_and_no_secret(suite: &Suite) 
     suite.stack.row_in(&format!("{STRIPE}#{poison_id}"), Status::Dead).await;
     suite.stack.queue_is_empty().await;
     suite.steward();
+    suite.invoke("ONCEHOOK_RECONCILER_FUNCTION", &serde_json::json!({}));
+    let tokens = [other_secret("replay", STRIPE), other_secret("replay", "stripe-test")];
+    for token in &tokens {
+        // Once its own, once another source's.
+        crate::replay_route::post(suite, STRIPE, Some(token), marked(refed.clone()).bytes()).await;
+    }
+    let keys = ["stripe-live", "github", "paddle"].map(|source| other_secret("outbound", source));
 
     let (_, signature) = good.headers.iter().find(|(name, _)| name == "stripe-signature").unwrap();
     let signature = String::from_utf8_lossy(signature);
     let (_, digest) = signature.split_once("v1=").unwrap();
     let mut secrets = vec![mark.as_str(), digest];
+    secrets.extend(tokens.iter().chain(&keys).map(String::as_str));
     secrets.extend(
         suite
             .stack
@@ -135,7 +144,7 @@ pub(crate) async fn logs_hold_no_body_no_signature_and_no_secret(suite: &Suite) 
             .map(|source| suite.stack.signer.key_text(source.name.as_str())),
     );
     let mut lines = 0;
-    for function in ["receiver", "consumer", "steward"] {
+    for function in ["receiver", "consumer", "steward", "reconciler"] {
         let found = suite.logs(function);
         assert!(!found.is_empty(), "{function} wrote nothing");
         lines += found.len();

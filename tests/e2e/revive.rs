@@ -10,7 +10,7 @@ use support::{claimed_row, now_ms, until};
 use workflow::ports::{Ledger, StewardNotes};
 
 /// A row of a subscription event with a life of the case's choice, and its subscription.
-fn row_with(suite: &Suite, change: impl FnOnce(Life) -> Life) -> (Row, String) {
+pub(crate) fn row_with(suite: &Suite, change: impl FnOnce(Life) -> Life) -> (Row, String) {
     let (sample, id, subscription) = suite.subscription("stripe_subscription_created");
     let received_at = Millis(now_ms()).minus(120_000);
     let (row, _) =
@@ -19,7 +19,7 @@ fn row_with(suite: &Suite, change: impl FnOnce(Life) -> Life) -> (Row, String) {
     (Row { life, ..row }, subscription)
 }
 
-fn dead(life: Life, class: FailureClass) -> Life {
+pub(crate) fn dead(life: Life, class: FailureClass) -> Life {
     let at = Millis(now_ms()).minus(60_000);
     Life {
         status: Status::Dead,

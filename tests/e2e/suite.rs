@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 use support::{
-    Answered, Call, CountingProxy, LocalStack, Sample, Stack, StackOptions, now_ms, root,
-    run_python,
+    Answered, Call, CountingProxy, Dialect, EventApi, EventServer, FileHost, LocalStack,
+    LocalStripe, Sample, Stack, StackOptions, now_ms, root, run_python,
 };
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -19,15 +19,30 @@ use tokio::{runtime::Runtime, sync::watch};
 pub(crate) const STRIPE: &str = "stripe-live";
 
 /// Durations short enough to wait for. Budgets and sizes are those of production.
-const POLICY: &str = r#"{
+pub(crate) const POLICY: &str = r#"{
     "first_due_ms": 1000, "resend_after_ms": 1000, "redrive_margin_ms": 500, "retry_grace_ms": 2000,
     "sweep_base_ms": 1000, "transient_base_ms": 100
 }"#;
 
+/// The keys and tokens of the local stack, beside the signing keys.
+const OTHER_SECRETS: &str = include_str!("../../infra/local-outbound-secrets.json");
+
+/// The providers whose lists replays and comparisons read.
+pub(crate) struct Providers {
+    pub(crate) stripe: EventServer,
+    pub(crate) github: EventServer,
+    pub(crate) paddle: EventServer,
+}
+
 /// The deployed stack and what watches it.
 pub(crate) struct Suite {
     pub(crate) stack: Stack,
+    pub(crate) providers: Providers,
     pub(crate) proxy: CountingProxy,
+    /// Where the functions find certificates beside the providers' own addresses.
+    pub(crate) certificates: FileHost,
+    /// The provider that fetched state comes from.
+    pub(crate) stripe: LocalStripe,
     local: LocalStack,
     runtime: Runtime,
     run: String,
@@ -40,13 +55,20 @@ impl Suite {
         let runtime = Runtime::new().map_err(|error| error.to_string())?;
         let (upstream, chosen) = watch::channel(0);
         let proxy = runtime.block_on(CountingProxy::start(chosen));
+        let certificates = runtime.block_on(FileHost::start());
         let services = ["DYNAMODB", "SQS", "SECRETS_MANAGER"];
+        let (providers, stripe) = (runtime.block_on(Providers::start()), LocalStripe::start(0)?);
+        let mut function_env = vec![
+            ("ONCEHOOK_LOCAL_CERTIFICATES".to_owned(), certificates.base()),
+            ("ONCEHOOK_LOCAL_PROVIDER".to_owned(), stripe.url()),
+        ];
+        function_env.extend(services.map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url())));
+        function_env.extend(providers.variables());
         let options = StackOptions {
             policy_overrides: POLICY.to_owned(),
-            function_env: services
-                .map(|name| (format!("AWS_ENDPOINT_URL_{name}"), proxy.url()))
-                .to_vec(),
-            port: None,
+            function_env,
+            parameters: vec![("Reconcile".to_owned(), "all".to_owned())],
+            ..StackOptions::default()
         };
         let local = LocalStack::up(&options)?;
         let endpoint = local.env().get("AWS_ENDPOINT_URL")?;
@@ -56,7 +78,10 @@ impl Suite {
         runtime.spawn(take_down_when_interrupted(local.dir().to_path_buf()));
         Ok(Self {
             stack,
+            providers,
             proxy,
+            certificates,
+            stripe,
             local,
             runtime,
             run: format!("{:x}", now_ms()),
@@ -68,6 +93,11 @@ impl Suite {
     pub(crate) fn end(self) -> Result<(), String> {
         self.runtime.block_on(self.stack.queue_is_empty());
         self.local.down()
+    }
+
+    /// The folder of the binaries, where the command line is.
+    pub(crate) fn binaries(&self) -> PathBuf {
+        self.local.binaries().unwrap()
     }
 
     /// Runs a case.
@@ -119,10 +149,8 @@ impl Suite {
 
     /// Has `as_operator.py` do several things, one after another.
     pub(crate) fn operators(&self, commands: &[Value]) -> Vec<Value> {
-        let lines: Vec<String> = commands.iter().map(Value::to_string).collect();
         let variables: Vec<(&str, &str)> = self.stack.env.iter().collect();
-        let printed = run_python(&script("as_operator.py"), &lines.join("\n"), &variables).unwrap();
-        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        operators_of(&variables, commands)
     }
 
     /// Invokes a function with a payload; `variable` names it.
@@ -200,6 +228,39 @@ impl Suite {
     pub(crate) fn subscription_key(id: &str) -> String {
         format!("{STRIPE}#subscription#{id}")
     }
+}
+
+/// Has `as_operator.py` do several things on the stack that the variables lead to.
+pub(crate) fn operators_of(variables: &[(&str, &str)], commands: &[Value]) -> Vec<Value> {
+    let lines: Vec<String> = commands.iter().map(Value::to_string).collect();
+    let printed = run_python(&script("as_operator.py"), &lines.join("\n"), variables).unwrap();
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+impl Providers {
+    async fn start() -> Self {
+        let start = |dialect, source: &str| {
+            EventServer::start(EventApi::new(dialect, &other_secret("outbound", source)))
+        };
+        Self {
+            stripe: start(Dialect::Stripe, STRIPE).await,
+            github: start(Dialect::Github, "github").await,
+            paddle: start(Dialect::Paddle, "paddle").await,
+        }
+    }
+
+    /// Where each list is, for functions and for the command line.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let servers =
+            [("STRIPE_LIVE", &self.stripe), ("GITHUB", &self.github), ("PADDLE", &self.paddle)];
+        servers.map(|(name, it)| (format!("ONCEHOOK_PARAM_API_{name}"), it.address())).to_vec()
+    }
+}
+
+/// The local stack's replay token or API key of a source.
+pub(crate) fn other_secret(secret: &str, source: &str) -> String {
+    let secrets: Value = serde_json::from_str(OTHER_SECRETS).unwrap();
+    secrets[secret][source][0]["key"].as_str().unwrap().to_owned()
 }
 
 /// The emulator has a session of its own, which Ctrl-C does not reach.

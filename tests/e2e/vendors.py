@@ -2,14 +2,13 @@
 
 Reads one JSON object a line from standard input, writes one JSON object a line.
     {"do": "sign", "by": NAME, "secret", "payload", "id", "url"}   the headers, and the body to send
-    {"do": "verify", "by": NAME, "secret", "payload", "headers"}   whether the package accepts it
+    {"do": "verify", "by": NAME, "secret", "payload", "headers", "url"}   whether the package accepts it
 """
 
 import json
 import sys
 import time
 from datetime import datetime, timezone
-from types import SimpleNamespace
 from urllib.parse import parse_qsl, urlencode
 
 
@@ -20,18 +19,23 @@ def stripe(asked):
     return {"stripe-signature": header}, asked["payload"]
 
 
-def standardwebhooks(asked, prefix="webhook"):
-    from standardwebhooks.webhooks import Webhook
-
+def webhook_headers(prefix, webhook, asked):
     now = datetime.now(tz=timezone.utc)
-    signature = Webhook(asked["secret"]).sign(asked["id"], now, asked["payload"])
+    signature = webhook(asked["secret"]).sign(asked["id"], now, asked["payload"])
     headers = {"id": asked["id"], "timestamp": str(int(now.timestamp())), "signature": signature}
     return {f"{prefix}-{name}": value for name, value in headers.items()}, asked["payload"]
 
 
+def standardwebhooks(asked):
+    from standardwebhooks.webhooks import Webhook
+
+    return webhook_headers("webhook", Webhook, asked)
+
+
 def svix(asked):
-    # Svix's own package hands the signing to this one.
-    return standardwebhooks(asked, prefix="svix")
+    from svix.webhooks import Webhook
+
+    return webhook_headers("svix", Webhook, asked)
 
 
 def slack(asked):
@@ -85,13 +89,30 @@ def gocardless(asked):
 
 
 def paddle(asked):
-    from paddle_billing.Notifications import Secret, Verifier
+    from paddle_billing.Notifications import PaddleSignature
 
-    request = SimpleNamespace(
-        headers={"Paddle-Signature": asked["headers"]["paddle-signature"]}, body=asked["payload"].encode()
+    now = str(int(time.time()))
+    digest = PaddleSignature.calculate_hmac(asked["secret"], f"{now}:{asked['payload']}".encode()).hexdigest()
+    scheme = PaddleSignature()
+    return {scheme.HEADER.lower(): f"{scheme.TIMESTAMP}={now};{scheme.HASH_ALGORITHM_1}={digest}"}, asked["payload"]
+
+
+def mollie(asked):
+    from mollie.utils.webhooks.signature_validator import SignatureValidator
+
+    signature = SignatureValidator.create_signature(asked["payload"], asked["secret"])
+    return {SignatureValidator.SIGNATURE_HEADER.lower(): f"sha256={signature}"}, asked["payload"]
+
+
+def square(asked):
+    from square.utils.webhooks_helper import verify_signature
+
+    return verify_signature(
+        request_body=asked["payload"],
+        signature_header=asked["headers"]["x-square-hmacsha256-signature"],
+        signature_key=asked["secret"],
+        notification_url=asked["url"],
     )
-    # Its five seconds are for a server that answers at once.
-    return Verifier(60).verify(request, Secret(asked["secret"]))
 
 
 def razorpay(asked):
@@ -107,8 +128,8 @@ def razorpay(asked):
 
 PACKAGES = {
     package.__name__: package
-    for package in (stripe, standardwebhooks, svix, slack, twilio, braintree, adyen, adyen_platform)
-    + (gocardless, paddle, razorpay)
+    for package in (stripe, standardwebhooks, svix, slack, twilio, braintree, adyen, adyen_platform, paddle, mollie)
+    + (gocardless, razorpay, square)
 }
 
 for line in sys.stdin:

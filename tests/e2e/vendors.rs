@@ -1,7 +1,7 @@
 //! The providers' own packages against the deployed stack, in one table.
 //!
-//! Where a package signs, what it signs is accepted. Where it only verifies (GoCardless, Paddle,
-//! Razorpay), it is used the other way round: what the product signs, the package accepts. Either
+//! Where a package signs, what it signs is accepted. Where it only verifies (GoCardless, Razorpay,
+//! Square), it is used the other way round: what the product signs, the package accepts. Either
 //! way the delivery is answered 200 with what that provider wants to hear, changes state, and is
 //! refused with 401 when one byte of it is another.
 
@@ -73,6 +73,11 @@ fn table(suite: &Suite) -> Vec<Vendor> {
     );
     let paddle = json!({"event_id": id("evt"), "event_type": "subscription.activated", "occurred_at": at,
         "data": {"id": id("sub"), "status": "active", "customer_id": "ctm_1"}});
+    let mollie = json!({"resource": "event", "id": id("event"), "type": "sales-invoice.paid",
+        "entityId": id("invoice"), "createdAt": at});
+    let square = json!({"merchant_id": "M1", "type": "payment.updated", "event_id": id("evt"), "created_at": at,
+        "data": {"type": "payment", "id": id("pay"), "object": {"payment": {"id": id("pay"), "version": 3,
+        "status": "COMPLETED", "amount_money": {"amount": 900, "currency": "EUR"}}}}});
     let gocardless = json!({"events": [{"id": id("EV"), "created_at": at, "resource_type": "payments",
         "action": "confirmed", "links": {"payment": id("PM")}, "details": {"cause": "payment_confirmed"}}]});
     let razorpay = json!({"entity": "event", "event": "payment.captured", "created_at": 1_796_040_000,
@@ -106,8 +111,10 @@ fn table(suite: &Suite) -> Vec<Vendor> {
             answer: ("[accepted]", "text/plain"),
             ..vendor("adyen_platform", Package, "adyen-platform", transfer.to_string())
         },
-        vendor("paddle", Product, "paddle", paddle.to_string()),
+        vendor("paddle", Package, "paddle", paddle.to_string()),
+        vendor("mollie", Package, "mollie", mollie.to_string()),
         vendor("gocardless", Product, "gocardless", gocardless.to_string()),
+        vendor("square", Product, "square", square.to_string()),
         Vendor {
             headers: vec![("content-type", JSON.to_owned()), ("x-razorpay-event-id", id("evt"))],
             ..vendor("razorpay", Product, "razorpay", razorpay.to_string())
@@ -119,19 +126,13 @@ impl Vendor {
     /// The delivery, signed.
     fn call(&self, suite: &Suite) -> Call {
         let own = |(name, value): &(&str, String)| ((*name).to_owned(), value.clone());
-        let mut headers: Vec<(String, String)> = self.headers.iter().map(own).collect();
+        let headers: Vec<(String, String)> = self.headers.iter().map(own).collect();
         if self.signs == Signs::Product {
             let body = self.payload.clone().into_bytes();
             return suite.stack.signer.call_at(self.source, &headers, body, now_ms());
         }
-        let url = format!("{}/webhooks/{}", suite.stack.http.base(), self.source);
-        let said =
-            self.ask(suite, &json!({"do": "sign", "id": self.id, "url": url}), &self.payload);
-        let signed = said["headers"].as_object().unwrap().iter();
-        headers
-            .extend(signed.map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())));
-        let body = said["body"].as_str().unwrap().as_bytes().to_vec();
-        Call::to_source(self.source, headers, body)
+        let wish = json!({"do": "sign", "id": self.id});
+        signed_call(self.source, headers, &self.ask(suite, &wish, &self.payload))
     }
 
     /// Whether the package itself accepts a delivery.
@@ -144,12 +145,7 @@ impl Vendor {
     }
 
     fn ask(&self, suite: &Suite, wish: &Value, payload: &str) -> Value {
-        let mut wish = wish.clone();
-        wish["by"] = self.package.into();
-        wish["secret"] = suite.stack.signer.key_text(self.source).into();
-        wish["payload"] = payload.into();
-        let printed = run_python(&script("vendors.py"), &wish.to_string(), &[]).unwrap();
-        serde_json::from_str(&printed).unwrap()
+        ask(suite, self.package, self.source, wish, payload)
     }
 
     fn flipped(&self, call: &Call) -> Call {
@@ -159,6 +155,31 @@ impl Vendor {
         flipped.body[at] ^= 1;
         flipped
     }
+}
+
+/// Has a provider's package sign or verify `payload` with a source's key: see `vendors.py`.
+pub(crate) fn ask(
+    suite: &Suite,
+    package: &str,
+    source: &str,
+    wish: &Value,
+    payload: &str,
+) -> Value {
+    let mut wish = wish.clone();
+    wish["by"] = package.into();
+    wish["secret"] = suite.stack.signer.key_text(source).into();
+    wish["url"] = format!("{}/webhooks/{source}", suite.stack.http.base()).into();
+    wish["payload"] = payload.into();
+    let printed = run_python(&script("vendors.py"), &wish.to_string(), &[]).unwrap();
+    serde_json::from_str(&printed).unwrap()
+}
+
+/// The delivery that a package signed, with its headers behind these.
+pub(crate) fn signed_call(source: &str, mut headers: Vec<(String, String)>, said: &Value) -> Call {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let signed = said["headers"].as_object().unwrap().iter();
+    headers.extend(signed.map(|(name, value)| (name.clone(), text(value))));
+    Call::to_source(source, headers, text(&said["body"]).into_bytes())
 }
 
 /// The key of the one event of a delivery.

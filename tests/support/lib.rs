@@ -16,9 +16,13 @@
     reason = "test code: a panic is a failed test, and what it prints is its report"
 )]
 
+mod desk;
 mod env_file;
+mod file_host;
 mod http;
 mod local_stack;
+mod local_stripe;
+mod provider;
 mod proxy;
 mod python;
 mod rows;
@@ -30,9 +34,14 @@ mod suite;
 mod wait;
 mod world;
 
+pub use aws::Resource;
+pub use desk::{Desk, Pages};
 pub use env_file::EnvFile;
+pub use file_host::FileHost;
 pub use http::{Answered, Call, Http};
-pub use local_stack::{LocalStack, StackOptions};
+pub use local_stack::{LocalStack, StackOptions, binaries, binary};
+pub use local_stripe::{Letterbox, LocalStripe};
+pub use provider::{Dialect, EventApi, EventServer, ListAnswer, ListAsk};
 pub use proxy::{CountingProxy, Seen};
 pub use python::{python, run_python};
 pub use rows::claimed_row;
@@ -40,7 +49,7 @@ pub use sample::Sample;
 pub use signer::Signer;
 pub use stack::{Depth, Stack, brief, sdk};
 pub use stub::{AwsStub, StubAnswer};
-pub use suite::{Case, run_cases};
+pub use suite::{Case, run_alone, run_cases};
 pub use wait::{Probe, until};
 pub use world::{World, WorldBuilder, now};
 

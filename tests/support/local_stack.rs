@@ -16,8 +16,14 @@ pub struct StackOptions {
     pub policy_overrides: String,
     /// Variables for every function.
     pub function_env: Vec<(String, String)>,
+    /// Parameters of the template.
+    pub parameters: Vec<(String, String)>,
     /// The port; a free one where there is none.
     pub port: Option<u16>,
+    /// The template's parameter `Release`; the build's own id where it is empty.
+    pub release: String,
+    /// Whether the functions' IAM roles are not enforced: behind a proxy that rewrites `Host` they cannot be.
+    pub without_auth: bool,
 }
 
 /// A deployed stack.
@@ -37,11 +43,20 @@ impl LocalStack {
         let mut command = local_py("up", dir.path());
         command.args(["--port", &options.port.unwrap_or(0).to_string()]);
         command.arg("--binaries").arg(binaries()?);
+        if !options.release.is_empty() {
+            command.args(["--release", &options.release]);
+        }
         if !options.policy_overrides.is_empty() {
             command.args(["--overrides", &options.policy_overrides]);
         }
         for (name, value) in &options.function_env {
             command.arg("--function-env").arg(format!("{name}={value}"));
+        }
+        for (name, value) in &options.parameters {
+            command.arg("--parameter").arg(format!("{name}={value}"));
+        }
+        if options.without_auth {
+            command.arg("--no-auth");
         }
         run(command)?;
         let env = EnvFile::read(&dir.path().join("env"))?;
@@ -53,6 +68,11 @@ impl LocalStack {
     #[must_use]
     pub const fn env(&self) -> &EnvFile {
         &self.env
+    }
+
+    /// The folder of the binaries it runs, where the command line is as well.
+    pub fn binaries(&self) -> Result<PathBuf, String> {
+        binaries()
     }
 
     /// Where its files lie.
@@ -109,9 +129,14 @@ fn run(mut command: Command) -> Result<(), String> {
     Err(format!("infra/local.py failed:\n{}", String::from_utf8_lossy(&said)))
 }
 
+/// Where a built program is.
+pub fn binary(name: &str) -> Result<PathBuf, String> {
+    Ok(binaries()?.join(name))
+}
+
 /// The folder of the functions' binaries: what `make` says it is, else the one above this test's
 /// own, which is `target/<profile>/deps`.
-fn binaries() -> Result<PathBuf, String> {
+pub fn binaries() -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os("ONCEHOOK_BINARIES") {
         return Ok(named.into());
     }

@@ -92,18 +92,26 @@ async fn requests(
     }
 }
 
+fn header<'h>(head: &'h str, wanted: &str) -> Option<&'h str> {
+    let mut pairs = head.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+}
+
+/// The head of the first request of `buffer`, and the request's length, once it is there as a whole.
+pub(crate) fn head_and_len(buffer: &[u8]) -> Option<(String, usize)> {
+    let head_len = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&buffer[..head_len]).into_owned();
+    let body_len: usize =
+        header(&head, "content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
+    let len = head_len + body_len;
+    (buffer.len() >= len).then_some((head, len))
+}
+
 /// The first request of `buffer` and its length, once it is there as a whole.
 pub(crate) fn first_request(buffer: &[u8]) -> Option<(Seen, usize)> {
-    let head_len = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
-    let head = String::from_utf8_lossy(&buffer[..head_len]);
-    let header = |wanted: &str| {
-        let mut pairs = head.lines().filter_map(|line| line.split_once(':'));
-        pairs.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
-    };
-    let body_len: usize =
-        header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
-    let len = head_len + body_len;
-    let body = buffer.get(head_len..len)?;
+    let (head, len) = head_and_len(buffer)?;
+    let header = |wanted: &str| header(&head, wanted);
+    let body = &buffer[buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4..len];
     let credential = header("authorization")
         .and_then(|value| value.split_once("Credential="))
         .map(|(_, rest)| rest);

@@ -13,7 +13,7 @@ use ledger::{Entity, EntityKey, EventKey, Millis, Policy, Row, SHARDS, Status};
 use std::time::Duration;
 use workflow::{
     body,
-    ports::{Ledger, SecretStore},
+    ports::{Ledger, Secret, SecretStore},
 };
 
 /// How long a case waits for a state that the product should reach within seconds.
@@ -61,7 +61,7 @@ impl Stack {
         .map_err(|error| error.to_string())?;
         let config = aws::config(&settings).map_err(|error| error.to_string())?;
         let aws = Aws::new(&sdk(&env).await?, settings, Timeouts::worker());
-        let document = aws.fetch().await.map_err(|error| error.to_string())?;
+        let document = aws.fetch(Secret::Signing).await.map_err(|error| error.to_string())?;
         let signer = Signer::new(config.clone(), &document)?.at(env.get("ONCEHOOK_URL")?);
         Ok(Self { http: Http::new(env.get("ONCEHOOK_URL")?), aws, config, signer, env })
     }

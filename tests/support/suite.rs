@@ -63,6 +63,16 @@ pub fn run_cases<C: Send + Sync + 'static>(
     }
 }
 
+/// Runs what takes a whole program to one case, if it is asked for; it prints its own report, last
+/// line included. Takes libtest's arguments, like [`run_cases`].
+pub fn run_alone(name: &'static str, run: impl FnOnce() -> ExitCode) -> ExitCode {
+    let arguments = Arguments::from_args();
+    if arguments.list || is_filtered(&arguments, name) {
+        return libtest_mimic::run(&arguments, vec![Trial::test(name, || Ok(()))]).exit_code();
+    }
+    run()
+}
+
 fn is_filtered(arguments: &Arguments, name: &str) -> bool {
     let matches = |pattern: &String| {
         if arguments.exact { name == pattern } else { name.contains(pattern.as_str()) }

@@ -68,6 +68,14 @@ impl WorldBuilder {
         self
     }
 
+    /// Stores the word a provider repeats in its handshake, beside a name's keys.
+    #[must_use]
+    pub fn handshake_token(mut self, name: &str, token: &str) -> Self {
+        let entry = serde_json::json!({"kid": "subscribe", "key": token, "handshake": true});
+        self.secret[name].as_array_mut().unwrap().push(entry);
+        self
+    }
+
     /// Sets the clock.
     #[must_use]
     pub const fn at(mut self, now: Millis) -> Self {
@@ -99,6 +107,7 @@ impl WorldBuilder {
                 policy: self.policy.clone(),
                 keyring,
                 certificates: CertificateCache::default(),
+                replay: Some(workflow::receive::tokens(self.allow_local)),
                 public_url: Some(PUBLIC_URL.to_owned()),
             },
             consumer: Consumer {
@@ -107,6 +116,7 @@ impl WorldBuilder {
                 policy: self.policy.clone(),
                 release: "r1".to_owned(),
                 projection: Box::new(workflow::projection::Declarative),
+                fetcher: workflow::Fetcher::default(),
             },
             steward: Steward {
                 ports: Arc::clone(&twin),
@@ -157,7 +167,7 @@ impl World {
         self.post(source, &headers, &call.body)
     }
 
-    /// Sends any request.
+    /// Sends any request; `path` may have a query behind it.
     pub fn request(
         &self,
         method: &str,
@@ -166,10 +176,11 @@ impl World {
         body: &[u8],
     ) -> Answer {
         let headers: Headers = headers.iter().copied().collect();
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         now(self.receiver.receive(Delivery {
             method: method.to_owned(),
             path: path.to_owned(),
-            query: String::new(),
+            query: query.to_owned(),
             headers,
             body: body.to_vec(),
             deadline: self.now().plus(RECEIVER_MS),

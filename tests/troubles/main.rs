@@ -6,6 +6,8 @@
 //! receiver's own deadlines allow.
 #![allow(clippy::unwrap_used, reason = "test code: a failed unwrap is a failed test")]
 
+mod moving;
+
 use aws::{Aws, Settings, Timeouts};
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::config::Credentials;
@@ -46,6 +48,7 @@ async fn receiver(stub: &AwsStub) -> Receiver<Aws> {
         policy: Policy::default(),
         keyring: Keyring::new(false),
         certificates: CertificateCache::default(),
+        replay: None,
         public_url: None,
         ports: Arc::new(Aws::new(&sdk, settings, Timeouts::receiver(&Policy::default()))),
     }

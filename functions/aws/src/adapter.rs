@@ -1,8 +1,9 @@
 //! The adapter: every port on one type, so that a use case is handed one value.
 
 use crate::{
-    Resource, SecretDocument, Settings, Timeouts,
+    Resource, Settings, Timeouts,
     clients::Clients,
+    http::Connector,
     trouble::{Failed, missing},
 };
 use aws_config::SdkConfig;
@@ -22,6 +23,8 @@ const WARM_UP: Duration = Duration::from_secs(2);
 pub struct Aws {
     pub(crate) clients: Clients,
     pub(crate) timeouts: Timeouts,
+    /// Keeps connections to providers' servers.
+    pub(crate) http: Connector,
     settings: Settings,
 }
 
@@ -35,7 +38,8 @@ impl Aws {
     /// Uses credentials, region and endpoints of `sdk`; its timeouts and retries are replaced.
     #[must_use]
     pub fn new(sdk: &SdkConfig, settings: Settings, timeouts: Timeouts) -> Self {
-        Self { clients: Clients::new(sdk, &timeouts), timeouts, settings }
+        let clients = Clients::new(sdk, &timeouts);
+        Self { clients, timeouts, http: Connector::default(), settings }
     }
 
     /// What the environment said.
@@ -54,12 +58,6 @@ impl Aws {
     #[must_use]
     pub const fn sqs(&self) -> &aws_sdk_sqs::Client {
         &self.clients.sqs
-    }
-
-    /// One of the three secrets; the port reads the signing keys.
-    #[must_use]
-    pub const fn secret(&self, resource: Resource) -> SecretDocument<'_> {
-        SecretDocument { aws: self, resource }
     }
 
     /// Opens the connections that the first delivery needs, while a function starts: a TLS
@@ -171,11 +169,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_not_named_in_the_environment_is_missed_by_name() {
-        use workflow::ports::{Queues, SecretStore};
+        use workflow::ports::{Queues, Secret, SecretStore};
         let aws = aws();
         let missed = aws.backlog().await.unwrap_err().to_string();
         assert_eq!(missed, "read backlog failed: ONCEHOOK_QUEUE_URL is not set");
-        let missed = aws.fetch().await.unwrap_err().to_string();
+        let missed = aws.fetch(Secret::Signing).await.unwrap_err().to_string();
         assert_eq!(missed, "read secret failed: ONCEHOOK_SECRET_ID is not set");
     }
 }

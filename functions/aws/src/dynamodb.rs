@@ -6,6 +6,7 @@
 //! also keeps an update from creating a row that is not there.
 
 mod apply;
+mod backfill;
 mod bury;
 mod cancellation;
 mod change;
@@ -14,6 +15,7 @@ mod claim;
 mod finish;
 mod give_back;
 mod lease;
+mod lookup;
 mod notes;
 mod read;
 mod revive;
@@ -29,11 +31,12 @@ use crate::{
 use ledger::{
     Bucket, Effect, Entity, EntityKey, EventKey, Life, Millis, Row, Seconds,
     verbs::{
-        Apply, ApplyRefusal, Bury, BuryRefusal, Claim, ClaimRefusal, Fail, FailRefusal,
-        FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal, Redrive,
-        RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait, WaitRefusal,
-        bury_refusal, fail_refusal, forced_bury_refusal, redrive_refusal, resolve_refusal,
-        settle_refusal, sweep_refusal, wait_refusal,
+        Apply, ApplyRefusal, Backfill, BackfillRefusal, Bury, BuryRefusal, Claim, ClaimRefusal,
+        Fail, FailRefusal, FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal,
+        Redrive, RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait,
+        WaitInSequence, WaitInSequenceRefusal, WaitRefusal, bury_refusal, fail_refusal,
+        forced_bury_refusal, redrive_refusal, resolve_refusal, settle_refusal, sweep_refusal,
+        wait_refusal,
     },
 };
 use workflow::ports::{
@@ -90,6 +93,15 @@ impl Ledger for Aws {
         self.verb(step, &update, |found| wait_refusal(found, ask)).await
     }
 
+    async fn wait_in_sequence(
+        &self,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> Conditional<(), WaitInSequenceRefusal> {
+        self.wait_for_predecessor(key, entity, ask).await
+    }
+
     async fn bury(&self, key: &EventKey, ask: &Bury) -> Conditional<(), BuryRefusal> {
         let step = "bury";
         let policy = &self.settings().policy;
@@ -127,6 +139,10 @@ impl Ledger for Aws {
         let policy = &self.settings().policy;
         let update = finish::resolve(self.resource(step, Resource::LedgerTable)?, key, ask, policy);
         self.verb(step, &update, |found| resolve_refusal(found, ask)).await
+    }
+
+    async fn backfill(&self, ask: &Backfill) -> Result<Result<(), BackfillRefusal>, PortError> {
+        self.write_backfill(ask).await
     }
 
     async fn row(&self, key: &EventKey) -> Result<Option<Row>, PortError> {

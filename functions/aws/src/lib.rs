@@ -18,7 +18,10 @@ mod clock;
 pub mod diagnostics;
 mod dynamodb;
 mod emf;
+mod http;
+mod inspect;
 pub mod item;
+mod moving;
 mod queues;
 mod secrets;
 mod settings;
@@ -26,7 +29,8 @@ mod trouble;
 
 pub use adapter::Aws;
 pub use clients::{Limits, Timeouts};
-pub use secrets::SecretDocument;
+pub use inspect::{Clocks, TableFacts};
+pub use moving::Moved;
 pub use settings::{BUILD_ID, Resource, Settings, SettingsError};
 
 /// The configuration file as compiled in.
@@ -38,6 +42,13 @@ pub const SOURCES_TOML: &str =
 /// The build checks the file with harmless parameters; what can still be wrong here is a
 /// parameter's value.
 pub fn config(settings: &Settings) -> Result<config::Config, SettingsError> {
-    config::Config::parse("infra/sources.toml", SOURCES_TOML, &|name| settings.parameter(name))
-        .map_err(SettingsError::Sources)
+    let parameter = |name: &str| settings.parameter(name);
+    let config = config::Config::parse("infra/sources.toml", SOURCES_TOML, &parameter)
+        .map_err(SettingsError::Sources)?;
+    match &settings.local_certificates {
+        None => Ok(config),
+        Some(base) => config
+            .trusting_local_certificates(base)
+            .ok_or_else(|| SettingsError::LocalCertificates { found: base.clone() }),
+    }
 }

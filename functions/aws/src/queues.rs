@@ -66,7 +66,7 @@ impl Aws {
         }
     }
 
-    async fn queue_attribute(
+    pub(crate) async fn queue_attribute(
         &self,
         url: &str,
         name: QueueAttributeName,

@@ -1,24 +1,14 @@
 //! Secrets Manager: documents read whole, by name.
 
-use crate::{
-    Aws, Resource,
-    trouble::{Failed, missing},
-};
-use workflow::ports::{PortError, SecretStore, Trouble};
+use crate::{Aws, Resource, trouble::Failed};
+use workflow::ports::{PortError, Secret, SecretStore, Trouble};
 
 const STEP: &str = "read secret";
 
-/// One of the three secrets.
-pub struct SecretDocument<'a> {
-    pub(crate) aws: &'a Aws,
-    pub(crate) resource: Resource,
-}
-
-impl SecretStore for SecretDocument<'_> {
-    async fn fetch(&self) -> Result<String, PortError> {
-        let id = self.aws.settings().get(self.resource);
-        let id = id.map_err(|error| missing(STEP, error))?;
-        let call = self.aws.clients.secrets.get_secret_value().secret_id(id);
+impl SecretStore for Aws {
+    async fn fetch(&self, secret: Secret) -> Result<String, PortError> {
+        let id = self.resource(STEP, resource(secret))?;
+        let call = self.clients.secrets.get_secret_value().secret_id(id);
         let answer = call.send().await;
         let answer = answer.map_err(|error| Failed::from_sdk(&error).at(STEP))?;
         answer.secret_string.ok_or_else(|| {
@@ -27,9 +17,10 @@ impl SecretStore for SecretDocument<'_> {
     }
 }
 
-/// The signing keys.
-impl SecretStore for Aws {
-    async fn fetch(&self) -> Result<String, PortError> {
-        self.secret(Resource::SigningSecret).fetch().await
+const fn resource(secret: Secret) -> Resource {
+    match secret {
+        Secret::Signing => Resource::SigningSecret,
+        Secret::Outbound => Resource::OutboundSecret,
+        Secret::Replay => Resource::ReplaySecret,
     }
 }

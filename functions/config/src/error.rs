@@ -83,6 +83,11 @@ impl<'f> Report<'f> {
         self.refuse(at, "syntax", found, "TOML 1.1");
     }
 
+    /// Whether nothing was reported yet.
+    pub(crate) const fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
     /// The mistakes, in the order of their lines.
     pub(crate) fn finish(mut self) -> Vec<ConfigError> {
         self.errors.sort_by_key(|error| error.line);

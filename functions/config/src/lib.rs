@@ -20,6 +20,7 @@
 
 mod error;
 mod expr;
+mod fetch;
 mod param;
 mod pointer;
 mod preset;
@@ -30,9 +31,10 @@ mod source;
 
 pub use error::ConfigError;
 pub use expr::Expr;
+pub use fetch::{Address, Auth, Fetch, OnMissing, UrlTemplate};
 pub use pointer::{Pointer, PointerDefect};
-pub use projection::{Order, Projection};
-pub use source::{Mode, Source};
+pub use projection::{OnGap, Order, Projection, Tie};
+pub use source::{Mode, NotReplayable, Source};
 
 use error::Report;
 use param::Param;
@@ -82,6 +84,14 @@ impl Config {
         Ok(Self { sources })
     }
 
+    /// The same, with certificates taken from `base` as well: see
+    /// [`verifier::Preset::trust_local_certificates`]. `None` where `base` is not on this machine.
+    #[must_use]
+    pub fn trusting_local_certificates(mut self, base: &str) -> Option<Self> {
+        let mut sources = self.sources.values_mut();
+        sources.all(|source| source.preset.trust_local_certificates(base)).then_some(self)
+    }
+
     /// The source of this name.
     #[must_use]
     pub fn source(&self, name: &str) -> Option<&Source> {
@@ -99,6 +109,7 @@ fn read_sources(
     report: &mut Report<'_>,
     param: Param<'_>,
 ) -> Vec<source::Draft> {
+    let mut shared = fetch::read(root, report);
     let allowed = "at least one table [sources.<name>]";
     let Some(sources) = root.required_section(report, "sources", allowed) else {
         return Vec::new();
@@ -106,11 +117,12 @@ fn read_sources(
     if sources.is_empty() {
         report.refuse(sources.line_at(), sources.path(), "no source", allowed);
     }
-    sources
-        .entries()
-        .filter_map(|(key, value)| {
-            let section = sources.entry(report, key, value)?;
-            Some(source::read(section, report, key.get_ref(), param))
-        })
-        .collect()
+    let mut drafts = Vec::new();
+    for (key, value) in sources.entries() {
+        if let Some(section) = sources.entry(report, key, value) {
+            drafts.push(source::read(section, report, key.get_ref(), param, &mut shared));
+        }
+    }
+    fetch::refuse_unused(&shared, report);
+    drafts
 }

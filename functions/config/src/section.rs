@@ -5,7 +5,10 @@
 //! so reading goes on and one run finds every mistake.
 
 use crate::error::{Report, nearest, quote};
-use std::{borrow::Cow, ops::Range};
+use std::{
+    borrow::Cow,
+    ops::{Range, RangeInclusive},
+};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -168,6 +171,24 @@ impl<'t> Section<'t> {
         choice.map(|(_, choice)| *choice)
     }
 
+    /// A whole number in a range.
+    pub(crate) fn whole(
+        &mut self,
+        report: &mut Report<'_>,
+        key: &'static str,
+        range: RangeInclusive<u32>,
+    ) -> Option<u32> {
+        let value = self.value(key)?;
+        let number = value.get_ref().as_integer();
+        let number = number.and_then(|n| u32::from_str_radix(n.as_str(), n.radix()).ok());
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+            report.refuse(value.span(), self.key(key), describe(value), allowed);
+        }
+        number
+    }
+
     pub(crate) fn boolean(&mut self, report: &mut Report<'_>, key: &'static str) -> Option<bool> {
         let value = self.value(key)?;
         let boolean = value.get_ref().as_bool();
@@ -216,6 +237,17 @@ fn as_table<'t>(
         return None;
     };
     Some(Section { path, at, table, asked: Vec::new() })
+}
+
+/// What entity types, namespaces and entries of the outbound secret are named by.
+pub(crate) const NAME: &str = "1 to 64 of a-z, 0-9, `_` and `-`";
+
+/// Whether a text is such a name.
+pub(crate) fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-'
+    };
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(plain)
 }
 
 /// Whether a text is `${x}` and nothing else.

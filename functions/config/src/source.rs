@@ -1,15 +1,17 @@
 //! A source: one configured endpoint.
 
 use crate::{
-    Projection,
+    Order, Projection,
     error::{Report, quote},
+    fetch,
     param::{self, Param},
     preset,
     projection::read,
     section::Section,
 };
 use ledger::SourceName;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
+use thiserror::Error;
 
 /// One configured endpoint: who signs, with which secret, and what its events change.
 #[derive(Debug, Clone)]
@@ -44,6 +46,32 @@ impl Source {
     pub fn projections_on(&self, event_type: &str) -> impl Iterator<Item = &Projection> {
         self.projections.iter().filter(move |projection| projection.is_on(event_type))
     }
+
+    /// Whether an event of this type may be worked again from the ledger: not where it adds to
+    /// something, since what it added is there already and nothing tells it from the first time.
+    /// Everything else is kept from repeating itself by its version, its number or the provider.
+    pub fn is_replayable(&self, event_type: &str) -> Result<(), NotReplayable> {
+        match self.projections_on(event_type).find(|projection| projection.order == Order::None) {
+            None => Ok(()),
+            Some(projection) => Err(NotReplayable {
+                event_type: event_type.to_owned(),
+                entity_type: projection.entity_type.clone(),
+            }),
+        }
+    }
+}
+
+/// Why an event is not worked a second time.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "an event of type {event_type} adds to {entity_type} (strategy = \"none\"): worked again, it \
+     would count twice"
+)]
+pub struct NotReplayable {
+    /// The event's type.
+    pub event_type: String,
+    /// What it adds to.
+    pub entity_type: String,
 }
 
 /// What was read of a source: the source, unless something was reported, and the projections that
@@ -58,7 +86,7 @@ const MODES: &[(&str, Mode)] = &[("enforce", Mode::Enforce)];
 const LIVE: &[(&str, bool)] = &[("true", true), ("false", false)];
 
 /// The keys of a source that are not its preset's.
-pub(crate) const KEYS: &[&str] = &["preset", "secret", "live", "mode", "projections"];
+pub(crate) const KEYS: &[&str] = &["preset", "secret", "live", "mode", "projections", "fetch"];
 
 /// Reads one table `[sources.<name>]`.
 pub(crate) fn read(
@@ -66,16 +94,55 @@ pub(crate) fn read(
     report: &mut Report<'_>,
     name: &str,
     param: Param<'_>,
+    shared: &mut fetch::Drafts,
 ) -> Draft {
     let tables = section.sections(report, "projections");
     let mut projections: Vec<read::Draft> =
         tables.into_iter().filter_map(|table| read::read(table, report, name)).collect();
     rank(&mut projections);
+    let mut own = fetch::read(&mut section, report);
+    for draft in &mut projections {
+        find_fetch(draft, &mut own, shared, report);
+    }
+    fetch::refuse_unused(&own, report);
     let mut source = read_source(&mut section, report, name, param);
     if let Some(source) = &mut source {
         source.projections = projections.iter().map(|draft| draft.projection.clone()).collect();
     }
     Draft { source, projections }
+}
+
+/// Gives a projection that has the provider asked the table that says how.
+fn find_fetch(
+    draft: &mut read::Draft,
+    own: &mut fetch::Drafts,
+    shared: &mut fetch::Drafts,
+    report: &mut Report<'_>,
+) {
+    let Some(key) = draft.projection.order.fetches() else {
+        return;
+    };
+    let entity_type = draft.projection.entity_type.as_str();
+    let table = match own.get_mut(entity_type) {
+        Some(table) => Some(table),
+        None => shared.get_mut(entity_type),
+    };
+    match table {
+        Some(Some(table)) => {
+            table.is_used = true;
+            draft.projection.fetch = Some(Arc::clone(&table.fetch));
+        }
+        // It is there, and what is wrong with it has been said.
+        Some(None) => {}
+        None => {
+            let source = draft.path.split(".projections").next().unwrap_or_default();
+            let allowed = format!(
+                "`fetch` beside a table [{source}.fetch.{entity_type}] or [fetch.{entity_type}]"
+            );
+            let (at, path) = (draft.order_at.clone(), format!("{}.order.{key}", draft.path));
+            report.refuse(at, path, "`fetch` without a table that says how", allowed);
+        }
+    }
 }
 
 fn read_source(

@@ -2,8 +2,8 @@
 //! team's own.
 #![expect(clippy::panic, reason = "a panic is a failed test")]
 
-use config::{Config, Expr, Mode, Order, Pointer, Source};
-use ledger::{Tie, Unit};
+use config::{Config, Expr, Mode, Order, Pointer, Source, Tie};
+use ledger::Unit;
 use serde_json::{Value, json};
 
 const SHIPPED: &str = include_str!("../../../infra/sources.toml");
@@ -41,7 +41,7 @@ fn the_shipped_file_is_right_and_has_a_source_for_nearly_every_preset() {
     let used: Vec<&str> = config.sources().map(|source| source.preset.name()).collect();
     let unused: Vec<&str> =
         verifier::preset_names().filter(|preset| !used.contains(preset)).collect();
-    // The first is a hint to fetch, which no strategy does yet; the second is `shopify` under other
+    // The first believes anybody, which no example should; the second is `shopify` under other
     // headers.
     assert_eq!(unused, ["mollie-classic", "shopify-events"]);
     for source in config.sources() {

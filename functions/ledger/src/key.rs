@@ -40,6 +40,12 @@ pub enum KeyError {
         /// The text that was offered.
         found: String,
     },
+    /// The name of a run outside `[A-Za-z0-9._-]{1,64}`.
+    #[error("run {found:?} must be 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-'")]
+    Run {
+        /// The text that was offered.
+        found: String,
+    },
     /// An id of no bytes.
     #[error("an id cannot be empty")]
     EmptyId,
@@ -108,6 +114,18 @@ impl EventKey {
         Self(format!("_c#{}#{}", hex::encode(identity_hash), self.0))
     }
 
+    /// The key under which `run` feeds this event in again: `_r#<run>#<pk>`.
+    #[must_use]
+    pub fn replay(&self, run: &RunName) -> Self {
+        Self(format!("_r#{run}#{}", self.0))
+    }
+
+    /// The run that fed this row in from the ledger, and the key it was fed from.
+    #[must_use]
+    pub fn replay_of(&self) -> Option<(&str, &str)> {
+        self.0.strip_prefix("_r#")?.split_once('#')
+    }
+
     /// The key of the body chunk number `n`: `_b#<sha256 of the body>#<n>#<pk>`.
     #[must_use]
     pub fn chunk(&self, body_sha256: &[u8; 32], n: u32) -> String {
@@ -143,16 +161,43 @@ impl EventKey {
     /// replay, which hold the first row's key whole.
     #[must_use]
     pub fn event_id(&self) -> &str {
-        let original = ["_c#", "_r#"]
+        // A second body may be replayed too, so one prefix may stand behind another.
+        let mut original = self.0.as_str();
+        while let Some((_, inner)) = ["_c#", "_r#"]
             .iter()
-            .find_map(|prefix| self.0.strip_prefix(prefix))
+            .find_map(|prefix| original.strip_prefix(prefix))
             .and_then(|rest| rest.split_once('#'))
-            .map_or(self.0.as_str(), |(_, original)| original);
+        {
+            original = inner;
+        }
         original.split_once('#').map_or(original, |(_, id)| id)
     }
 }
 
 impl fmt::Display for EventKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of one replay from the ledger. The same name goes on where it was interrupted: its rows
+/// have the same keys, so none is made twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunName(String);
+
+impl RunName {
+    /// Checks `name` against `[A-Za-z0-9._-]{1,64}`.
+    pub fn new(name: &str) -> Result<Self, KeyError> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if (1..=64).contains(&name.len()) && name.bytes().all(allowed) {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(KeyError::Run { found: name.chars().take(80).collect() })
+        }
+    }
+}
+
+impl fmt::Display for RunName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -179,6 +224,12 @@ impl EntityKey {
         } else {
             Err(KeyError::EventKey { found: text.chars().take(80).collect() })
         }
+    }
+
+    /// The entity type: what stands between the first two `#`.
+    #[must_use]
+    pub fn entity_type(&self) -> &str {
+        self.0.split('#').nth(1).unwrap_or_default()
     }
 
     /// The partition key as stored.
@@ -275,6 +326,15 @@ mod tests {
         let hex = "ab".repeat(32);
         assert_eq!(key.chunk(&hash, 3), format!("_b#{hex}#3#s#e"));
         assert_eq!(key.conflict(&hash).as_str(), format!("_c#{hex}#s#e"));
+        let run = RunName::new("2026-11-30.a").unwrap();
+        let replay = key.replay(&run);
+        assert_eq!(replay.as_str(), "_r#2026-11-30.a#s#e");
+        assert_eq!(replay.replay_of(), Some(("2026-11-30.a", "s#e")));
+        assert_eq!((replay.event_id(), key.replay_of()), ("e", None), "a replay is the same event");
+        assert_eq!(key.conflict(&hash).replay(&run).event_id(), "e", "so is that of a second body");
+        for bad in ["", "a#b", "a b", "ä", &"r".repeat(65)] {
+            assert!(RunName::new(bad).is_err(), "{bad:?} was taken");
+        }
         let source = SourceName::new("s").unwrap();
         assert_eq!(EventKey::proof(&source, "p#1").unwrap(), "_t#s#p#1");
         assert_eq!(EventKey::proof(&source, ""), Err(KeyError::EmptyId));

@@ -23,11 +23,12 @@ mod retry;
 mod row;
 mod sequence;
 mod time;
+mod token;
 pub mod verbs;
 mod version;
 
 pub use entity::{Change, Entity, Guard, GuardRefusal, Stamp, Tie};
-pub use key::{EntityKey, EventKey, KeyError, SHARDS, SourceName, shard_of};
+pub use key::{EntityKey, EventKey, KeyError, RunName, SHARDS, SourceName, shard_of};
 pub use message::{Message, MessageError};
 pub use policy::{Policy, PolicyError};
 pub use retry::{
@@ -35,9 +36,10 @@ pub use retry::{
     retry_delay_ms,
 };
 pub use row::{
-    Body, Bucket, Codec, Effect, EffectOutcome, Evidence, Failure, FailureClass, Lease, Life, Open,
-    Origin, Outcome, ROW_FORMAT, Row, Status, Token,
+    Body, Bucket, ByHand, Codec, Effect, EffectOutcome, Evidence, Failure, FailureClass, Lease,
+    Life, Open, Origin, Outcome, ROW_FORMAT, Row, Status,
 };
 pub use sequence::{Succession, Turn, Waiter, succession, turn};
 pub use time::{Millis, Seconds};
+pub use token::Token;
 pub use version::{Unit, Version, VersionError};

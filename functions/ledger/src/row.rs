@@ -6,36 +6,12 @@
 //!
 //! The attribute names are those of the table; the adapter maps one to one.
 
-use crate::{EventKey, Millis, Seconds, SourceName, Version};
+use crate::{EventKey, Millis, Seconds, SourceName, Token, Version};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
 /// The row format this code reads and writes. A row of any other is left untouched.
 pub const ROW_FORMAT: u32 = 1;
-
-/// A random value that tells one request's writes from every other's.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(pub u128);
-
-impl Token {
-    /// Reads the 32 hexadecimal digits that [`Token`] displays as.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        u128::from_str_radix(text, 16).ok().map(Self)
-    }
-}
-
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -167,6 +143,17 @@ pub struct Failure {
     pub at: Millis,
 }
 
+/// A redrive by a person.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct ByHand {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Millis,
+}
+
 /// The exclusive right to work on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lease {
@@ -248,6 +235,9 @@ pub struct Life {
     pub redrives: u32,
     /// The last redrive of any kind.
     pub redriven_at: Option<Millis>,
+    /// The last redrive whose person is known; the console's leave no name. Kept through later
+    /// redrives of other kinds.
+    pub by_hand: Option<ByHand>,
     /// The build that last gave a fresh budget because it was new.
     pub budget_release: Option<String>,
     /// Since when it waits without fault.
@@ -350,15 +340,6 @@ pub struct Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_token_is_thirty_two_hexadecimal_digits_in_the_table_and_in_logs() {
-        let token = Token(0xAB_CDEF);
-        let text = "00000000000000000000000000abcdef";
-        assert_eq!((token.to_string(), format!("{token:?}")), (text.to_owned(), text.to_owned()));
-        assert_eq!(Token::parse(text), Some(token));
-        assert_eq!(Token::parse("no token"), None);
-    }
 
     #[test]
     fn a_bucket_reads_back_as_it_is_written_and_only_the_ten_partitions_exist() {

@@ -4,6 +4,20 @@
 //! never text that might be one. What needs the environment or the configuration is resolved in
 //! [`crate::context`].
 
+mod backfill;
+mod doctor;
+mod filter;
+mod redrive;
+mod replay;
+mod tail;
+
+pub(crate) use backfill::Backfill;
+pub(crate) use doctor::Doctor;
+pub(crate) use filter::{Filter, Standing};
+pub(crate) use redrive::{Redrive, Which};
+pub(crate) use replay::{FromLedger, Reconcile, Replay};
+pub(crate) use tail::Tail;
+
 use crate::time::{self, Moment};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use ledger::{EntityKey, EventKey, Millis, SourceName};
@@ -21,6 +35,7 @@ Examples:
   oncehook events show stripe-live#evt_1TgQ3wKZ8mWcYbR2k5Rv9sQa
   oncehook dead list --stack oncehook
   oncehook dead redrive stripe-live#evt_1 --by anna --reason 'price lookup mended'
+  oncehook doctor --stack oncehook
 
 Exit codes:
   0 fine   1 something needs attention   2 the call is wrong   3 AWS cannot be reached";
@@ -64,6 +79,16 @@ pub(crate) enum Command {
     Dead(Dead),
     /// Events that are late: why, since when, and what to do
     Stuck(Stuck),
+    /// Feed past events in again: from the provider after an outage, or from the ledger
+    Replay(Replay),
+    /// Compare the ledger with a provider's list, and claim what is missing
+    Reconcile(Reconcile),
+    /// Give versions to entities that existed before
+    BackfillVersions(Backfill),
+    /// Follow what comes in; with --forward also on this machine
+    Tail(Tail),
+    /// Check a deployed stack: what was found, what was expected, what to do
+    Doctor(Doctor),
     /// Print completions for a shell
     Completions(Completions),
 }
@@ -191,15 +216,8 @@ Examples:
 Reads the index by_day, never the whole table. --status and --type read the rows of the window
 until enough match.")]
 pub(crate) struct EventsList {
-    /// Only this source
-    #[arg(long, value_parser = SourceName::new)]
-    pub(crate) source: Option<SourceName>,
-    /// Only this status or outcome; several are joined by commas
-    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = Standing::parse)]
-    pub(crate) status: Vec<Standing>,
-    /// Only this event type; may be repeated
-    #[arg(long = "type", value_name = "TYPE")]
-    pub(crate) event_type: Vec<String>,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
     /// Received since: 15m, 2h, 3d, or a time
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = Moment::parse)]
     pub(crate) since: Moment,
@@ -209,40 +227,6 @@ pub(crate) struct EventsList {
     /// How many at most
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
-}
-
-/// A status, or the outcome of a settled row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Every status but dead and settled.
-    Pending,
-    /// One status.
-    Status(ledger::Status),
-    /// Settled with this outcome.
-    Outcome(ledger::Outcome),
-}
-
-impl Standing {
-    fn parse(word: &str) -> Result<Self, String> {
-        let status = ledger::Status::parse(word).map(Self::Status);
-        let outcome = || ledger::Outcome::parse(word).map(Self::Outcome);
-        let pending = || (word == "pending").then_some(Self::Pending);
-        status.or_else(outcome).or_else(pending).ok_or_else(|| {
-            let statuses = ledger::Status::ALL.iter().map(|status| status.as_str());
-            let outcomes = ledger::Outcome::ALL.iter().map(|outcome| outcome.as_str());
-            let words: Vec<&str> = statuses.chain(outcomes).collect();
-            format!("allowed: pending, {}", words.join(", "))
-        })
-    }
-
-    /// Whether a row stands so.
-    pub(crate) fn is_met_by(self, life: &ledger::Life) -> bool {
-        match self {
-            Self::Pending => life.status.is_pending(),
-            Self::Status(status) => life.status == status,
-            Self::Outcome(outcome) => life.outcome == Some(outcome),
-        }
-    }
 }
 
 /// `oncehook events show`, `oncehook dead show`
@@ -290,10 +274,7 @@ Examples:
     /// Explain one dead event
     Show(Show),
     /// Give dead events a fresh budget and send them to the queue
-    #[command(after_help = "\
-Example:
-  oncehook dead redrive stripe-live#evt_1 stripe-live#evt_2 --by anna --reason 'mended in 2026.48'")]
-    Redrive(ByHand),
+    Redrive(Redrive),
     /// Close dead events without running them again
     #[command(after_help = "\
 Example:

@@ -3,21 +3,29 @@
 //! A command is a function from ports and arguments to a report. It is generic over the ports, so
 //! that tests run it on the in-memory twin; only here does it meet AWS.
 
+pub(crate) mod backfill;
 pub(crate) mod completions;
 pub(crate) mod dead_by_hand;
 pub(crate) mod dead_list;
+pub(crate) mod dead_redrive;
+pub(crate) mod doctor;
 pub(crate) mod events_list;
 pub(crate) mod events_show;
+pub(crate) mod reconcile;
+pub(crate) mod replay;
+pub(crate) mod replay_ledger;
 pub(crate) mod send;
 pub(crate) mod state_show;
 pub(crate) mod stuck;
+pub(crate) mod tail;
 pub(crate) mod vectors;
 pub(crate) mod verify;
 
 use crate::{
-    args::{Cli, Command, Dead, Events, Global, State},
+    args::{Cli, Command, Dead, Events, Global, State, Tail, Which},
     context::Context,
     failure::Failure,
+    http::Http,
     output::{self, Report},
 };
 use aws::Resource;
@@ -28,6 +36,8 @@ pub(crate) type Attention = bool;
 const LEDGER: &[Resource] = &[Resource::LedgerTable];
 const STATE: &[Resource] = &[Resource::StateTable];
 const LEDGER_AND_QUEUE: &[Resource] = &[Resource::LedgerTable, Resource::Queue];
+const LEDGER_AND_QUEUES: &[Resource] =
+    &[Resource::LedgerTable, Resource::Queue, Resource::DeadLetterQueue];
 
 /// Runs one command and prints what it found.
 pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
@@ -49,8 +59,40 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
             let aws = context.connect(LEDGER).await?;
             print(&stuck::run(&aws, &context.settings.policy, &args).await?, &global)
         }
+        Command::BackfillVersions(args) => {
+            let context = resolve(&global).await?;
+            let aws = context.connect(STATE).await?;
+            let done = backfill::run(&aws, &context.config, &args).await?;
+            print(&done, &global)
+        }
+        Command::Tail(args) => tail(&args, &global).await,
+        Command::Doctor(_) => print(&doctor::run(&resolve(&global).await?).await?, &global),
+        Command::Replay(args) if args.providers => print(&replay::providers()?, &global),
+        Command::Replay(args) if args.from_ledger => {
+            let context = resolve(&global).await?;
+            let aws = context.connect(LEDGER_AND_QUEUE).await?;
+            let policy = &context.settings.policy;
+            let ran = replay_ledger::run(&aws, &context.config, policy, &args.into()).await?;
+            print(&ran, &global)
+        }
+        Command::Replay(args) => {
+            let context = resolve(&global).await?;
+            print(&Box::pin(replay::run(&context, &args)).await?, &global)
+        }
+        Command::Reconcile(args) => {
+            let context = resolve(&global).await?;
+            print(&Box::pin(reconcile::run(&context, &args)).await?, &global)
+        }
         Command::Completions(args) => completions::run(&args).map(|()| false),
     }
+}
+
+async fn tail(args: &Tail, global: &Global) -> Result<Attention, Failure> {
+    let context = resolve(global).await?;
+    let aws = context.connect(LEDGER).await?;
+    let wire = Http::new(args.forward.as_deref().unwrap_or_default())?;
+    let policy = &context.settings.policy;
+    tail::run(&aws, &context.config, policy, &wire, args, global.json).await
 }
 
 async fn events(args: &Events, global: &Global) -> Result<Attention, Failure> {
@@ -66,14 +108,21 @@ async fn events(args: &Events, global: &Global) -> Result<Attention, Failure> {
 
 async fn dead(args: &Dead, global: &Global) -> Result<Attention, Failure> {
     let context = resolve(global).await?;
-    let needed = if matches!(args, Dead::Redrive(_)) { LEDGER_AND_QUEUE } else { LEDGER };
+    let needed = match args {
+        Dead::Redrive(args) if args.which() == Which::Keys => LEDGER_AND_QUEUE,
+        Dead::Redrive(_) => LEDGER_AND_QUEUES,
+        Dead::List(_) | Dead::Show(_) | Dead::Resolve(_) => LEDGER,
+    };
     let aws = context.connect(needed).await?;
     match args {
         Dead::List(args) => print(&dead_list::run(&aws, args).await?, global),
         Dead::Show(args) => {
             print(&events_show::run_dead(&aws, &context.settings.policy, args).await?, global)
         }
-        Dead::Redrive(args) => print(&dead_by_hand::redrive(&aws, args).await?, global),
+        Dead::Redrive(args) if args.which() == Which::Keys => {
+            print(&dead_by_hand::redrive(&aws, args).await?, global)
+        }
+        Dead::Redrive(args) => print(&dead_redrive::run(&aws, args).await?, global),
         Dead::Resolve(args) => print(&dead_by_hand::resolve(&aws, args).await?, global),
     }
 }

@@ -14,7 +14,7 @@ use config::{Config, Source};
 use ledger::{Millis, SourceName};
 use std::{collections::BTreeMap, path::Path};
 use verifier::Key;
-use workflow::ports::SecretStore;
+use workflow::ports::{Secret, SecretStore};
 
 /// The variable that names the address providers call.
 const URL: &str = "ONCEHOOK_URL";
@@ -82,7 +82,9 @@ impl Context {
     pub(crate) async fn secret(&self, from: &KeysFrom) -> Result<String, Failure> {
         match &from.secrets {
             Some(path) => read_file(path),
-            None => Ok(self.connect(&[Resource::SigningSecret]).await?.fetch().await?),
+            None => {
+                Ok(self.connect(&[Resource::SigningSecret]).await?.fetch(Secret::Signing).await?)
+            }
         }
     }
 
@@ -99,6 +101,14 @@ pub(crate) fn source<'c>(config: &'c Config, name: &SourceName) -> Result<&'c So
         Failure::usage(format!("no source `{name}` is configured"))
             .with_next(format!("configured are: {}; see infra/sources.toml", names.join(", ")))
     })
+}
+
+/// The sources to look through. One that is no longer configured may still have rows: name it.
+pub(crate) fn sources(config: &Config, only: Option<&SourceName>) -> Vec<SourceName> {
+    match only {
+        Some(name) => vec![name.clone()],
+        None => config.sources().map(|source| source.name.clone()).collect(),
+    }
 }
 
 /// Reads a text file named on the command line.

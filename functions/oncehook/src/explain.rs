@@ -85,7 +85,7 @@ pub(crate) fn facts(row: &Row, now: Millis, policy: &Policy) -> Vec<Fact> {
         }));
     }
     if let Some(at) = life.redriven_at {
-        facts.push(Fact::new("redriven", when(at, now)));
+        facts.push(Fact::new("redriven", redriven(life, at, now)));
     }
     if let Some(by) = &life.resolved_by {
         let note = life.note.as_deref().unwrap_or("without a reason");
@@ -157,6 +157,21 @@ fn attempts(life: &Life, policy: &Policy) -> String {
         text = format!("{text}, last by build {}", shown(release));
     }
     text
+}
+
+/// The last redrive, and the last one by a person who left a name.
+fn redriven(life: &Life, at: Millis, now: Millis) -> String {
+    match &life.by_hand {
+        None => when(at, now),
+        Some(hand) => {
+            let who = format!("by {}: {}", shown(&hand.by), shown(&hand.reason));
+            if hand.at == at {
+                format!("{}, {who}", when(at, now))
+            } else {
+                format!("{}\nbefore that {}, {who}", when(at, now), when(hand.at, now))
+            }
+        }
+    }
 }
 
 /// A failure's class in words.
@@ -284,6 +299,9 @@ pub(crate) fn json(row: &Row, now: Millis) -> Value {
         "due_at": time(life.open.map(|open| open.due_at)),
         "redrives": life.redrives,
         "redriven_at": time(life.redriven_at),
+        "redriven_by": life.by_hand.as_ref().map(|hand| json!({
+            "by": hand.by, "reason": hand.reason, "at": time(Some(hand.at)),
+        })),
         "waiting_since": time(life.waiting_since),
         "sweeps": life.sweeps,
         "release": life.release,

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use verifier::Key;
 use workflow::{
     Keyring,
-    ports::{Clock, PortError, SecretStore},
+    ports::{Clock, PortError, Secret, SecretStore},
     telemetry::{Line, Telemetry},
 };
 
@@ -21,8 +21,18 @@ pub(crate) async fn of(
     config: &Config,
     document: &str,
 ) -> Result<Vec<Key>, Failure> {
+    on(source, config, document, true).await
+}
+
+/// The same as a stack would read them: keys marked `local` only where its stage is.
+pub(crate) async fn on(
+    source: &Source,
+    config: &Config,
+    document: &str,
+    allow_local: bool,
+) -> Result<Vec<Key>, Failure> {
     let held = Held { document, complaints: Mutex::default() };
-    let keyring = Keyring::new(true);
+    let keyring = Keyring::new(allow_local);
     keyring.load(&held, config).await;
     let keys = keyring.keys(&held, config, source).await.to_vec();
     if !keys.is_empty() || !source.preset.needs_key() {
@@ -51,7 +61,7 @@ struct Held<'d> {
 }
 
 impl SecretStore for Held<'_> {
-    async fn fetch(&self) -> Result<String, PortError> {
+    async fn fetch(&self, _secret: Secret) -> Result<String, PortError> {
         Ok(self.document.to_owned())
     }
 }

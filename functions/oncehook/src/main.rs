@@ -13,12 +13,14 @@ mod failure;
 mod http;
 mod keys;
 mod output;
+mod pace;
 mod rows;
 mod sample;
 mod stack;
 #[cfg(test)]
 mod testing;
 mod time;
+mod window;
 
 use clap::Parser as _;
 use std::process::ExitCode;
@@ -27,7 +29,8 @@ use std::process::ExitCode;
 async fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let json = cli.global.json;
-    match commands::run(cli).await {
+    // Every command's calls to AWS in one future are larger than a stack likes.
+    match Box::pin(commands::run(cli)).await {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(1),
         Err(failure) => {

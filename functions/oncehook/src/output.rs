@@ -49,7 +49,7 @@ impl Tone {
         }
     }
 
-    fn paint(self, text: &str) -> String {
+    pub(crate) fn paint(self, text: &str) -> String {
         let style = self.style();
         format!("{style}{text}{style:#}")
     }
@@ -170,6 +170,11 @@ impl Table {
         self.rows.push((tone, cells.into_iter().collect()));
     }
 
+    /// Whether it has no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     fn lines(&self) -> Vec<String> {
         let mut grid = Grid::new();
         grid.load_style(presets::NOTHING).set_header(self.header.clone());
@@ -259,13 +264,16 @@ pub(crate) fn print(report: &impl Report, json: bool) -> Result<(), Failure> {
 
 /// Prints text as it is.
 pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
+    print_more(text).map(drop)
+}
+
+/// Prints text as it is. Whether anybody reads on: with `| head` somebody has seen enough.
+pub(crate) fn print_more(text: &str) -> Result<bool, Failure> {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // Whoever reads has seen enough, as with `| head`.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::usage(format!("standard output cannot be written to: {error}")))
-        }
-        Ok(()) | Err(_) => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::usage(format!("standard output cannot be written to: {error}"))),
     }
 }
 
@@ -281,6 +289,12 @@ pub(crate) fn complain(failure: &Failure, json: bool) {
         format!("{} {failure}\n{}", Tone::Bad.paint("error:"), next.unwrap_or_default())
     };
     // With standard error gone there is nobody left to tell.
+    let _told = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Says something on standard error that must be known before the report is there.
+pub(crate) fn note(text: &str) {
+    let text = format!("{}\n", Tone::Dim.paint(text));
     let _told = anstream::stderr().lock().write_all(text.as_bytes());
 }
 

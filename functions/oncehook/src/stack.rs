@@ -18,6 +18,8 @@ const OUTPUTS: &[(&str, &str)] = &[
     ("QueueUrl", "ONCEHOOK_QUEUE_URL"),
     ("DlqUrl", "ONCEHOOK_DLQ_URL"),
     ("SecretId", "ONCEHOOK_SECRET_ID"),
+    ("OutboundSecretId", "ONCEHOOK_OUTBOUND_SECRET_ID"),
+    ("ReplaySecretId", "ONCEHOOK_REPLAY_SECRET_ID"),
 ];
 
 /// Parameters that change what the command line computes, where the stack has them.

@@ -5,12 +5,15 @@
 
 use crate::{
     args::{Cli, Command},
+    commands::send,
+    failure::Failure,
     http::{Answered, Outgoing, Wire},
+    keys,
     sample::Sample,
 };
 use clap::Parser as _;
 use config::Config;
-use ledger::{Millis, Policy};
+use ledger::{Millis, Policy, SourceName};
 use std::{path::PathBuf, sync::Arc};
 use verifier::Headers;
 use workflow::{CertificateCache, Consumer, Keyring, Receiver, receive::Delivery, twin::Twin};
@@ -85,6 +88,7 @@ impl Stack {
                 policy: policy.clone(),
                 keyring: Keyring::new(true),
                 certificates: CertificateCache::default(),
+                replay: None,
                 public_url: None,
             },
             consumer: Consumer {
@@ -93,10 +97,25 @@ impl Stack {
                 policy: policy.clone(),
                 release: "build-1".to_owned(),
                 projection: Box::new(workflow::projection::Declarative),
+                fetcher: workflow::Fetcher::default(),
             },
             twin,
             policy,
         }
+    }
+
+    /// What `oncehook send <line>` does.
+    pub(crate) async fn send(&self, line: &str) -> Result<send::Sent, Failure> {
+        let line = format!("oncehook send {line}");
+        let Command::Send(args) = command(&line) else { panic!("{line}") };
+        let sample = sample(&args.file.to_string_lossy());
+        let config = config();
+        let named = args.source.as_ref().map(SourceName::as_str);
+        let name = named.or(sample.source.as_deref());
+        let Some(source) = name.and_then(|name| config.source(name)) else { panic!("{line}") };
+        let keys = keys::of(source, &config, SECRETS).await?;
+        let now = || workflow::ports::Clock::now(&*self.twin);
+        send::deliver(self, URL, source, &keys, &sample, &args, now).await
     }
 
     /// Works everything that is visible in the queue, once.

@@ -4,6 +4,7 @@
 //! another zone, so nothing here knows a local zone. `now` is passed in.
 
 use ledger::Millis;
+use serde::{Deserialize, Serialize};
 
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
@@ -11,7 +12,8 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 /// A time on the command line: an age, or a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Moment {
     /// This many milliseconds before now.
     Ago(u64),

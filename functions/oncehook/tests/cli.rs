@@ -37,6 +37,9 @@ fn every_command_explains_itself() {
         "dead redrive --help",
         "dead resolve --help",
         "stuck --help",
+        "replay --help",
+        "tail --help",
+        "doctor --help",
         "completions --help",
     ] {
         let output = oncehook(line);
@@ -58,6 +61,10 @@ fn without_a_stack_every_command_that_needs_one_says_how_to_name_it() {
         "dead redrive github#1 --by me --reason test",
         "dead resolve github#1 --by me --reason test",
         "stuck",
+        "dead redrive --all --by me --reason test",
+        "replay --from-ledger --since 1h --by me --reason test",
+        "tail --once",
+        "doctor",
     ] {
         let output = oncehook(line);
         assert_eq!(code(&output), 2, "{line}");
@@ -120,10 +127,32 @@ fn a_refused_request_ends_with_1() {
 }
 
 #[test]
+fn nothing_that_ships_scans_a_table() {
+    let mut folders = vec![std::path::PathBuf::from(ROOT).join("functions")];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                files += 1;
+                let text = std::fs::read_to_string(&path).unwrap();
+                let call = [".sc", "an()"].concat();
+                assert!(!text.contains(&call), "{} scans a table", path.display());
+            }
+        }
+    }
+    assert!(files > 100, "only {files} files were looked through");
+}
+
+#[test]
 fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&oncehook(&format!("completions {shell}")).stdout);
-        for command in ["redrive", "resolve", "stuck", "verify", "vectors"] {
+        for command in
+            ["redrive", "resolve", "stuck", "verify", "vectors", "replay", "tail", "doctor"]
+        {
             assert!(script.contains(command), "{shell} does not complete {command}");
         }
     }

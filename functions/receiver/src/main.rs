@@ -37,6 +37,7 @@ async fn serve() -> Result<(), Error> {
         config: aws::config(&settings)?,
         policy: settings.policy.clone(),
         keyring: Keyring::new(settings.is_local()),
+        replay: settings.replay_route.then(|| workflow::receive::tokens(settings.is_local())),
         certificates: CertificateCache::default(),
         public_url: settings.public_url.clone(),
         ports: Arc::new(Aws::connect(settings, timeouts).await),

@@ -4,8 +4,9 @@
 //! checks have no secret to leak and may return early.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use p256::ecdsa::signature::hazmat::PrehashVerifier as _;
 use sha1::Sha1;
-use sha2::{Sha256, Sha512};
+use sha2::{Digest as _, Sha256, Sha512};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use crate::key::Material;
@@ -43,6 +44,14 @@ impl Algorithm {
         }
     }
 
+    /// Whether who verifies cannot sign.
+    pub(crate) const fn has_public_keys(self) -> bool {
+        match self {
+            Self::HmacSha1 | Self::HmacSha256 | Self::HmacSha512 => false,
+            Self::Ed25519 | Self::EcdsaP256 | Self::RsaSha256 => true,
+        }
+    }
+
     /// Whether `bytes` could be a signature of this algorithm at all.
     pub(crate) const fn plausible_length(self, bytes: usize) -> bool {
         match self {
@@ -69,13 +78,13 @@ impl Algorithm {
                 None => Choice::from(0),
             },
             Material::Ed25519 { .. } | Material::P256 { .. } | Material::Rsa { .. } => {
-                let message = pieces.concat();
-                let any = candidates
-                    .iter()
-                    .any(|candidate| self.public_key_matches(material, &message, candidate));
+                let digest = Digested::of(self, pieces);
+                let any = candidates.iter().any(|candidate| digest.is_signed(material, candidate));
                 Choice::from(u8::from(any))
             }
-            Material::Certificate { .. } | Material::Pair { .. } => Choice::from(0),
+            Material::Certificate { .. } | Material::Pair { .. } | Material::HandshakeToken(_) => {
+                Choice::from(0)
+            }
         }
     }
 
@@ -107,30 +116,6 @@ impl Algorithm {
         }
     }
 
-    /// Whether `signature` is a public-key signature of `message`.
-    pub(crate) fn public_key_matches(
-        self,
-        material: &Material,
-        message: &[u8],
-        signature: &[u8],
-    ) -> bool {
-        match (self, material) {
-            (Self::Ed25519, Material::Ed25519 { public, .. }) => {
-                ed25519_dalek::Signature::from_slice(signature)
-                    .is_ok_and(|signature| public.verify_strict(message, &signature).is_ok())
-            }
-            (Self::EcdsaP256, Material::P256 { public }) => {
-                use p256::ecdsa::signature::Verifier as _;
-                p256::ecdsa::Signature::from_der(signature)
-                    .is_ok_and(|signature| public.verify(message, &signature).is_ok())
-            }
-            (Self::RsaSha256, Material::Rsa { public }) => {
-                rsa_sha256_matches(public, message, signature)
-            }
-            (_, _) => false,
-        }
-    }
-
     /// Signs the joined `pieces`; `None` when the private half is not here.
     pub(crate) fn sign(self, material: &Material, pieces: &[&[u8]]) -> Option<Vec<u8>> {
         match material {
@@ -143,18 +128,60 @@ impl Algorithm {
             Material::P256 { .. }
             | Material::Rsa { .. }
             | Material::Certificate { .. }
-            | Material::Pair { .. } => None,
+            | Material::Pair { .. }
+            | Material::HandshakeToken(_) => None,
         }
     }
 }
 
-/// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, section 8.2).
+/// A message, as far as it can be digested before a signature is looked at.
+enum Digested {
+    /// Ed25519 hashes the message behind a part of the signature (RFC 8032, section 5.1.7), so each
+    /// signature costs another pass over it.
+    Whole(Vec<u8>),
+    EcdsaP256([u8; 32]),
+    RsaSha256([u8; 32]),
+    /// The algorithm has no public keys.
+    Nothing,
+}
+
+impl Digested {
+    fn of(algorithm: Algorithm, pieces: &[&[u8]]) -> Self {
+        let sha256 = || {
+            let digest = pieces.iter().fold(Sha256::new(), sha2::Digest::chain_update);
+            digest.finalize().into()
+        };
+        match algorithm {
+            Algorithm::Ed25519 => Self::Whole(pieces.concat()),
+            Algorithm::EcdsaP256 => Self::EcdsaP256(sha256()),
+            Algorithm::RsaSha256 => Self::RsaSha256(sha256()),
+            Algorithm::HmacSha1 | Algorithm::HmacSha256 | Algorithm::HmacSha512 => Self::Nothing,
+        }
+    }
+
+    fn is_signed(&self, material: &Material, signature: &[u8]) -> bool {
+        match (self, material) {
+            (Self::Whole(message), Material::Ed25519 { public, .. }) => {
+                ed25519_dalek::Signature::from_slice(signature)
+                    .is_ok_and(|signature| public.verify_strict(message, &signature).is_ok())
+            }
+            (Self::EcdsaP256(digest), Material::P256 { public }) => {
+                p256::ecdsa::Signature::from_der(signature)
+                    .is_ok_and(|signature| public.verify_prehash(digest, &signature).is_ok())
+            }
+            (Self::RsaSha256(digest), Material::Rsa { public }) => {
+                rsa_sha256_matches(public, digest, signature)
+            }
+            (_, _) => false,
+        }
+    }
+}
+
+/// RSASSA-PKCS1-v1_5 over a SHA-256 (RFC 8017, section 8.2).
 pub(crate) fn rsa_sha256_matches(
     public: &rsa::PublicKey,
-    message: &[u8],
+    digest: &[u8; 32],
     signature: &[u8],
 ) -> bool {
-    use sha2::Digest as _;
-    let digest = Sha256::digest(message);
-    public.verify(rsa::Pkcs1v15Sign::new::<Sha256>(), &digest, signature).is_ok()
+    public.verify(rsa::Pkcs1v15Sign::new::<Sha256>(), digest, signature).is_ok()
 }

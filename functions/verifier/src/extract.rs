@@ -4,7 +4,11 @@
 //! names; everything else is only checked to be JSON.
 
 pub(crate) mod document;
+mod events;
+pub(crate) mod form;
 pub(crate) mod pick;
 pub(crate) mod place;
+pub(crate) mod pointer;
+pub(crate) mod scalar;
 pub(crate) mod spec;
 pub(crate) mod xml;

@@ -31,6 +31,9 @@ pub(crate) enum Material {
     Certificate { url: String, public: Box<rsa::PublicKey> },
     /// A public name and a private secret, both handed out by the provider.
     Pair { name: String, secret: Zeroizing<Vec<u8>> },
+    /// A word that a provider repeats when it asks for a handshake. It proves no delivery: it is
+    /// sent in URLs, and URLs are logged.
+    HandshakeToken(Zeroizing<Vec<u8>>),
 }
 
 /// The form in which a provider hands out its keys.
@@ -109,6 +112,21 @@ impl KeyForm {
         Ok(Key { kid: kid.to_owned(), material })
     }
 
+    /// Makes the token of a handshake, with the same care.
+    pub(crate) fn read_handshake_token(kid: &str, text: &str) -> Result<Key, KeyDefect> {
+        let token = Self::Text.read(kid, text)?;
+        let material = match token.material {
+            Material::Secret(bytes) => Material::HandshakeToken(bytes),
+            other @ (Material::Ed25519 { .. }
+            | Material::P256 { .. }
+            | Material::Rsa { .. }
+            | Material::Certificate { .. }
+            | Material::Pair { .. }
+            | Material::HandshakeToken(_)) => other,
+        };
+        Ok(Key { kid: token.kid, material })
+    }
+
     fn material(self, text: &str) -> Option<Material> {
         match self {
             Self::Text => (!text.contains(char::is_control)).then(|| secret(text.into())),
@@ -155,6 +173,12 @@ impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Key").field("kid", &self.kid).finish_non_exhaustive()
     }
+}
+
+/// Checks a secret that is shown to others rather than verified with, such as an API key: not empty,
+/// not padded, no placeholder, printable.
+pub fn check_secret(text: &str) -> Result<(), KeyDefect> {
+    KeyForm::Text.read("", text).map(drop)
 }
 
 /// Why a text is not a key. The text itself never appears.

@@ -10,6 +10,8 @@ use std::borrow::Cow;
 
 use crate::extract::spec::EventSpec;
 use crate::handshake::Handshake;
+use crate::history::History;
+use crate::key::KeyForm;
 use crate::scheme::{Scheme, paypal};
 use crate::time::TimeUnit;
 use crate::{
@@ -33,6 +35,7 @@ pub struct Preset {
     handshake: Handshake,
     entity: Option<EntityFacts>,
     answer: Answer,
+    history: History,
 }
 
 /// Where this provider's events usually keep the object they speak of.
@@ -87,6 +90,10 @@ impl Preset {
                 None => Answer::empty(200),
                 Some(section) => read_answer(section)?,
             },
+            history: match root.section("replay")? {
+                None => History::unknown(),
+                Some(section) => History::read(section)?,
+            },
             name,
         };
         root.finish()?;
@@ -101,6 +108,12 @@ impl Preset {
                 Err(KeyDefect::Malformed { expected: "no key at all: this provider signs nothing" })
             }
         }
+    }
+
+    /// Makes the token that this provider repeats in its handshake (`subscribe`). It verifies no
+    /// delivery.
+    pub fn handshake_token(&self, kid: &str, text: &str) -> Result<Key, KeyDefect> {
+        KeyForm::read_handshake_token(kid, text)
     }
 
     /// Decides whether the request is authentic at `now_ms`.
@@ -155,17 +168,28 @@ impl Preset {
         pem: &[u8],
         now_ms: u64,
     ) -> Result<Key, Rejection> {
-        if matches!(self.scheme, Scheme::PayPal) {
-            paypal::fetched(url, pem, now_ms)
+        if let Scheme::PayPal(paypal) = &self.scheme {
+            paypal.fetched(url, pem, now_ms)
         } else {
             Err(no_certificates())
         }
     }
 
+    /// Takes certificates from `base` as well, which must be `http://127.0.0.1:<port>/`; says whether
+    /// it is. For the stage `local` alone: whoever can answer there can sign.
+    #[must_use]
+    pub fn trust_local_certificates(&mut self, base: &str) -> bool {
+        let is_local = paypal::is_on_this_machine(base);
+        if is_local && let Scheme::PayPal(paypal) = &mut self.scheme {
+            paypal.trust_local(base);
+        }
+        is_local
+    }
+
     /// A key that an operator vouches for, from a certificate or a bare public key in PEM, for
     /// requests that point to `url`. Nothing is checked.
     pub fn pinned_certificate(&self, url: &str, pem: &[u8]) -> Result<Key, Rejection> {
-        if matches!(self.scheme, Scheme::PayPal) {
+        if matches!(self.scheme, Scheme::PayPal(_)) {
             paypal::pinned(url, pem)
         } else {
             Err(no_certificates())
@@ -238,6 +262,12 @@ impl Preset {
     #[must_use]
     pub fn needs_public_url(&self) -> bool {
         self.scheme.signs_url()
+    }
+
+    /// Where this provider lists its past events, if it does.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
     }
 
     /// Where events usually keep their entity, as a starting point for a projection.

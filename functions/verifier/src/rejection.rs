@@ -59,7 +59,7 @@ pub enum Rejection {
         header: String,
     },
     /// More signatures than any provider sends.
-    #[error("the header {header} carries more than {max} entries")]
+    #[error("the header {header} carries more than {max} signatures")]
     TooManySignatures {
         /// Its name in lower case.
         header: String,
@@ -97,13 +97,13 @@ pub enum Rejection {
         claim: String,
     },
     /// Signed too long ago.
-    #[error("signed {by_s} s before the allowed window")]
+    #[error("too old: signed {by_s} s before the allowed window")]
     TooOld {
         /// Whole seconds beyond the limit, rounded up.
         by_s: u64,
     },
     /// Signed too far in the future.
-    #[error("signed {by_s} s after the allowed window")]
+    #[error("too new: signed {by_s} s after the allowed window")]
     TooNew {
         /// Whole seconds beyond the limit, rounded up.
         by_s: u64,

@@ -20,6 +20,7 @@ use crate::{CannotSign, Key, Rejection, Request, Verified};
 
 use canonical::Canonical;
 use jwt::Jwt;
+use paypal::PayPal;
 use signature::Signature;
 use token::Token;
 
@@ -39,7 +40,7 @@ pub(crate) enum Scheme {
     /// A signature inside each item of an Adyen batch.
     AdyenItems,
     /// `PayPal`'s certificate scheme.
-    PayPal,
+    PayPal(PayPal),
     /// Twilio's URL and parameters.
     Twilio,
     /// Braintree's signed form.
@@ -87,7 +88,7 @@ impl Scheme {
             Kind::Token => Self::Token(Token::read(&section)?),
             Kind::Basic => Self::Basic,
             Kind::AdyenItems => Self::AdyenItems,
-            Kind::PayPal => Self::PayPal,
+            Kind::PayPal => Self::PayPal(PayPal::default()),
             Kind::Twilio => Self::Twilio,
             Kind::Braintree => Self::Braintree,
             Kind::Unsigned => Self::Unsigned,
@@ -101,7 +102,7 @@ impl Scheme {
         match self {
             Self::Signature(signature) => Some(signature.key_form()),
             Self::Jwt(jwt) => Some(jwt.key_form()),
-            Self::Canonical(_) | Self::Token(_) | Self::PayPal | Self::Twilio => {
+            Self::Canonical(_) | Self::Token(_) | Self::PayPal(_) | Self::Twilio => {
                 Some(KeyForm::Text)
             }
             Self::Basic | Self::Braintree => Some(KeyForm::Pair),
@@ -124,7 +125,7 @@ impl Scheme {
             Self::Token(token) => token.verify(request, keys),
             Self::Basic => basic::verify(request, keys),
             Self::AdyenItems => adyen::verify(request, keys),
-            Self::PayPal => paypal::verify(request, keys),
+            Self::PayPal(paypal) => paypal.verify(request, keys),
             Self::Twilio => twilio::verify(request, keys),
             Self::Braintree => braintree::verify(request, keys),
             Self::Unsigned => Ok(Verified { kid: "none".to_owned(), signed_at_ms: None }),
@@ -145,7 +146,7 @@ impl Scheme {
             Self::Token(token) => token.sign(key),
             Self::Basic => basic::sign(key),
             Self::Twilio => twilio::sign(unsigned, key),
-            Self::PayPal => Err(CannotSign::PublicKeyOnly),
+            Self::PayPal(_) => Err(CannotSign::PublicKeyOnly),
             Self::AdyenItems | Self::Braintree | Self::Unsigned => Ok(Vec::new()),
         }
     }
@@ -164,7 +165,7 @@ impl Scheme {
             | Self::Canonical(_)
             | Self::Token(_)
             | Self::Basic
-            | Self::PayPal
+            | Self::PayPal(_)
             | Self::Twilio
             | Self::Unsigned => Ok(Cow::Borrowed(body)),
         }
@@ -178,7 +179,7 @@ impl Scheme {
             Self::Canonical(canonical) => canonical.headers(),
             Self::Token(token) => token.headers(),
             Self::Basic => vec![basic::HEADER.to_owned()],
-            Self::PayPal => paypal::headers(),
+            Self::PayPal(_) => paypal::headers(),
             Self::Twilio => twilio::headers(),
             Self::AdyenItems | Self::Braintree | Self::Unsigned => Vec::new(),
         }
@@ -194,7 +195,7 @@ impl Scheme {
             | Self::Token(_)
             | Self::Basic
             | Self::AdyenItems
-            | Self::PayPal
+            | Self::PayPal(_)
             | Self::Braintree
             | Self::Unsigned => false,
         }

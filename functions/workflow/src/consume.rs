@@ -9,19 +9,22 @@
 //! the time the row allows, and reported as failed; the queue's redrive policy moves what stays
 //! dead to the dead-letter queue.
 
+mod answers;
 mod failing;
 mod record;
 mod settling;
 mod trip;
 
 use crate::{
+    fetch::Fetcher,
     ports::ConsumerPorts,
     projection::Projection,
     telemetry::{Level, Line},
 };
+use answers::Answers;
 use config::Config;
 use futures::{FutureExt, StreamExt, stream};
-use ledger::{Message, Millis, Policy};
+use ledger::{EventKey, Message, Millis, Policy};
 use record::{Turn, Work};
 use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
@@ -50,6 +53,8 @@ pub struct Consumer<P> {
     pub release: String,
     /// How events become changes: [`crate::projection::Declarative`], or a team's own.
     pub projection: Box<dyn Projection + Send + Sync>,
+    /// Asks providers, where the configuration has them asked.
+    pub fetcher: Fetcher,
 }
 
 /// What happens to a message.
@@ -86,9 +91,10 @@ impl<P: ConsumerPorts> Consumer<P> {
             }
         }
 
+        let answers = Answers::default();
         let at_once = groups.len().max(1);
         let mut turns = stream::iter(groups.into_values())
-            .map(|group| self.work_in_order(group, deadline, alone))
+            .map(|group| self.work_in_order(group, deadline, alone, &answers))
             .buffer_unordered(at_once);
         let mut suspects = Vec::new();
         while let Some((left, doubtful)) = turns.next().await {
@@ -96,9 +102,9 @@ impl<P: ConsumerPorts> Consumer<P> {
             suspects.extend(doubtful);
         }
         for (record, message) in suspects {
-            if let Turn::Done(disposal) = self.guarded(&record, &message, deadline, true).await {
-                self.dispose(&record, disposal, &mut failed).await;
-            }
+            let turn = self.guarded(record.sent_at, &message, deadline, true, &answers).await;
+            // A suspect that is set aside again stays where it is.
+            _ = self.dispose(&record, turn, deadline, &mut failed).await;
         }
         failed
     }
@@ -109,13 +115,14 @@ impl<P: ConsumerPorts> Consumer<P> {
         group: Vec<(Record, Message)>,
         deadline: Millis,
         alone: bool,
+        answers: &Answers,
     ) -> (Vec<String>, Vec<(Record, Message)>) {
         let mut failed = Vec::new();
         let mut suspects = Vec::new();
         for (record, message) in group {
-            match self.guarded(&record, &message, deadline, alone).await {
-                Turn::Done(disposal) => self.dispose(&record, disposal, &mut failed).await,
-                Turn::Suspect => suspects.push((record, message)),
+            let turn = self.guarded(record.sent_at, &message, deadline, alone, answers).await;
+            if self.dispose(&record, turn, deadline, &mut failed).await {
+                suspects.push((record, message));
             }
         }
         (failed, suspects)
@@ -125,12 +132,13 @@ impl<P: ConsumerPorts> Consumer<P> {
     /// failed batch; its row's lease ends by itself.
     async fn guarded(
         &self,
-        record: &Record,
+        sent_at: Millis,
         message: &Message,
         deadline: Millis,
         suspects_run: bool,
+        answers: &Answers,
     ) -> Turn {
-        let work = Work { consumer: self, message, sent_at: record.sent_at, deadline };
+        let work = Work { consumer: self, message, answers, sent_at, deadline };
         let guarded = AssertUnwindSafe(work.run(suspects_run)).catch_unwind().await;
         guarded.unwrap_or_else(|_| {
             let line = Line::new(Level::Error, "worker panicked outside the projection");
@@ -139,10 +147,39 @@ impl<P: ConsumerPorts> Consumer<P> {
         })
     }
 
-    async fn dispose(&self, record: &Record, disposal: Disposal, failed: &mut Vec<String>) {
-        if let Disposal::RetryIn(seconds) = disposal {
-            self.give_back(record, seconds).await;
-            failed.push(record.message_id.clone());
+    /// Does with a message what its turn asks for; whether the turn is still to come.
+    async fn dispose(
+        &self,
+        record: &Record,
+        turn: Turn,
+        deadline: Millis,
+        failed: &mut Vec<String>,
+    ) -> bool {
+        match turn {
+            Turn::Suspect => return true,
+            Turn::Done(Disposal::Delete) => {}
+            Turn::Done(Disposal::RetryIn(seconds)) => {
+                self.give_back(record, seconds).await;
+                failed.push(record.message_id.clone());
+            }
+            Turn::Passed(next) => self.follow(next, deadline).await,
+        }
+        false
+    }
+
+    /// Works the row whose turn has come, and whoever's comes with it, while there is time. They
+    /// have no message of their own: what is not finished here is due, and the steward sends it.
+    async fn follow(&self, next: EventKey, deadline: Millis) {
+        let mut next = Some(next);
+        while let Some(key) = next.take() {
+            let message = Message::new(key, "", None);
+            // It may have come after the batch, so no earlier answer speaks of it.
+            let answers = Answers::default();
+            let turn = self.guarded(Millis(0), &message, deadline, false, &answers).await;
+            next = match turn {
+                Turn::Passed(key) => Some(key),
+                Turn::Done(_) | Turn::Suspect => None,
+            };
         }
     }
 

@@ -4,15 +4,17 @@
 //! *written* or *here is why not and the row I found*; only what nobody planned is an error, and
 //! an error says at its origin whether another try makes sense.
 
+use crate::http::{HttpAnswer, HttpAsk};
 use ledger::{
-    Bucket, Entity, EntityKey, EventKey, Jitter, Message, Millis, Row, Status, Token,
+    Bucket, Entity, EntityKey, EventKey, Jitter, Message, Millis, Origin, Row, Status, Token,
     verbs::{
-        Apply, ApplyRefusal, Bury, BuryRefusal, Claim, ClaimRefusal, Fail, FailRefusal,
-        FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal, Redrive,
-        RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait, WaitRefusal,
+        Apply, ApplyRefusal, Backfill, BackfillRefusal, Bury, BuryRefusal, Claim, ClaimRefusal,
+        Fail, FailRefusal, FenceRefusal, ForcedBury, ForcedBuryRefusal, LeaseAsk, LeaseRefusal,
+        Redrive, RedriveRefusal, Resolve, ResolveRefusal, Settle, Sweep, SweepRefusal, Wait,
+        WaitInSequence, WaitInSequenceRefusal, WaitRefusal,
     },
 };
-use std::future::Future;
+use std::{collections::BTreeMap, future::Future};
 use thiserror::Error;
 
 /// What a failed call means for the caller.
@@ -123,6 +125,13 @@ pub trait Ledger: Send + Sync {
         key: &EventKey,
         ask: &Wait,
     ) -> impl Future<Output = Conditional<(), WaitRefusal>> + Send;
+    /// Gives the row back until its predecessor on `entity` has come, and leaves its name there.
+    fn wait_in_sequence(
+        &self,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> impl Future<Output = Conditional<(), WaitInSequenceRefusal>> + Send;
     /// Buries a row that the caller holds.
     fn bury(
         &self,
@@ -153,6 +162,12 @@ pub trait Ledger: Send + Sync {
         key: &EventKey,
         ask: &Resolve,
     ) -> impl Future<Output = Conditional<(), ResolveRefusal>> + Send;
+
+    /// Gives an entity a version that it lacks.
+    fn backfill(
+        &self,
+        ask: &Backfill,
+    ) -> impl Future<Output = Result<Result<(), BackfillRefusal>, PortError>> + Send;
 
     /// Reads a row, strongly consistent.
     fn row(&self, key: &EventKey) -> impl Future<Output = Result<Option<Row>, PortError>> + Send;
@@ -234,6 +249,38 @@ pub struct StewardNotes {
     pub walk_after: Option<OpenEntry>,
 }
 
+/// How a row came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownRow {
+    /// When.
+    pub received_at: Millis,
+    /// How.
+    pub origin: Origin,
+    /// Who fed it in and why, where it was no delivery.
+    pub origin_note: Option<String>,
+}
+
+/// Many rows looked up by their keys at once.
+pub trait Lookup: Send + Sync {
+    /// Those of `keys` that have a row, strongly consistent.
+    fn known(
+        &self,
+        keys: &[EventKey],
+    ) -> impl Future<Output = Result<BTreeMap<EventKey, KnownRow>, PortError>> + Send;
+}
+
+/// Notes that a scheduled function leaves to its next run, by name.
+pub trait Notes: Send + Sync {
+    /// Reads one.
+    fn note(&self, name: &str) -> impl Future<Output = Result<Option<String>, PortError>> + Send;
+    /// Writes one. The last writer wins: notes are hints, every act is conditional.
+    fn write_note(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
 /// Sends messages to the queue.
 pub trait Outbox: Send + Sync {
     /// Sends one message; `source` is the fair queue's group.
@@ -278,10 +325,29 @@ pub trait Queues: Send + Sync {
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
-/// The signing secret as stored: one JSON document for all sources.
+/// A secret: one JSON document for all sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Secret {
+    /// The keys that providers sign with.
+    Signing,
+    /// The keys for calls to providers' APIs and to destinations.
+    Outbound,
+    /// The tokens that open the replay route.
+    Replay,
+}
+
+/// Secrets as stored. A function may read those that its role names.
 pub trait SecretStore: Send + Sync {
     /// Reads the current document.
-    fn fetch(&self) -> impl Future<Output = Result<String, PortError>> + Send;
+    fn fetch(&self, secret: Secret) -> impl Future<Output = Result<String, PortError>> + Send;
+}
+
+/// Calls to providers' servers.
+pub trait Http: Send + Sync {
+    /// Asks once; follows no redirect, ends in time, reads a bounded answer. An answer of any
+    /// status is an answer; an error means that none came: [`Trouble::Invalid`] for an address that
+    /// cannot be requested or an answer that is too long, else [`Trouble::Unavailable`].
+    fn call(&self, ask: HttpAsk) -> impl Future<Output = Result<HttpAnswer, PortError>> + Send;
 }
 
 /// Certificates that a provider's requests point to.
@@ -320,8 +386,14 @@ impl<
 }
 
 /// Everything the consumer needs.
-pub trait ConsumerPorts: Ledger + Inbox + Clock + Entropy + crate::telemetry::Telemetry {}
-impl<P: Ledger + Inbox + Clock + Entropy + crate::telemetry::Telemetry> ConsumerPorts for P {}
+pub trait ConsumerPorts:
+    Ledger + Inbox + SecretStore + Http + Clock + Entropy + crate::telemetry::Telemetry
+{
+}
+impl<P: Ledger + Inbox + SecretStore + Http + Clock + Entropy + crate::telemetry::Telemetry>
+    ConsumerPorts for P
+{
+}
 
 /// Everything the steward needs.
 pub trait StewardPorts:

@@ -2,8 +2,8 @@
 //!
 //! A [`Projection`] looks at one event and says which entities it changes and how. [`Declarative`]
 //! does what `sources.toml` says; a team whose mapping is no table of pointers implements the
-//! trait beside it. Nothing is read or written here: a change by version carries its guard, and a
-//! delta is turned into a change once its entity has been read, as often as it takes.
+//! trait beside it. Nothing is read or written here: a change by version carries its guard, and every
+//! other [`Plan`] is turned into a change once its entity has been read, as often as it takes.
 //!
 //! Values keep the digits they were written in. What a state row cannot hold exactly is refused,
 //! never rounded, and refused for good: the same event would fail the same way tomorrow. A
@@ -13,25 +13,25 @@ mod decimal;
 mod delta;
 mod error;
 mod facts;
+mod fetched;
+mod plan;
+mod sequenced;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use decimal::{Decimal, NumberDefect};
-pub use delta::{Addend, Delta};
-pub use error::{ProjectionError, StoredDefect, Unstorable, VersionProblem};
+pub use delta::{Addend, Appendix, Delta};
+pub use error::{ProjectionError, StateDefect, StoredDefect, Unstorable, VersionProblem};
+pub use fetched::{Fetched, Tied};
+pub use plan::{Plan, Step, Told, Waited};
+pub use sequenced::Sequenced;
+pub use values::check_state;
 
-use config::{Expr, Order, Pointer, Source};
+use config::{Order, Source, Tie};
 use facts::Facts;
-use ledger::{Change, EntityKey, Guard, Stamp, Unit, Version};
-use serde_json::{Map, Value};
+use ledger::{Change, Guard, Stamp};
 use std::collections::BTreeSet;
-
-/// Bytes of JSON that a state may have. DynamoDB stores items of 400 KB and counts up to half as
-/// much again for lists of short numbers.
-const STATE_BYTES_MAX: usize = 256_000;
-
-/// Levels of lists and objects inside a field. DynamoDB stores 32, the state itself included.
-const LEVELS_MAX: usize = 30;
 
 /// One event, as projections see it. Not `Debug`: bodies do not belong in logs.
 #[derive(Clone, Copy)]
@@ -44,26 +44,6 @@ pub struct EventView<'a> {
     pub event_id: &'a str,
     /// Its bytes, as delivered.
     pub body: &'a [u8],
-}
-
-/// What an event does to one entity.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Plan {
-    /// A change that needs no look at the entity: its guard decides.
-    Versioned(Change),
-    /// A change that stands on what the entity is: read it, then ask [`Delta::change`].
-    Delta(Delta),
-}
-
-impl Plan {
-    /// Whose state it changes.
-    #[must_use]
-    pub const fn entity(&self) -> &EntityKey {
-        match self {
-            Self::Versioned(change) => &change.entity,
-            Self::Delta(delta) => &delta.entity,
-        }
-    }
 }
 
 /// Maps events to changes. Implementations are pure: one event gives one answer, whenever and
@@ -86,7 +66,7 @@ impl Projection for Declarative {
             return Ok(Vec::new());
         }
         let document = event.source.preset.document(event.body).map_err(ProjectionError::Body)?;
-        let wanted = matching.iter().flat_map(|projection| pointers(projection));
+        let wanted = matching.iter().flat_map(|projection| values::pointers(projection));
         let facts = Facts::read(&document, wanted)?;
         let mut plans: Vec<Plan> = Vec::with_capacity(matching.len());
         for projection in &matching {
@@ -105,142 +85,60 @@ impl Projection for Declarative {
     }
 }
 
-/// Every place a projection looks at.
-fn pointers(projection: &config::Projection) -> Vec<&Pointer> {
-    let by = match &projection.order {
-        Order::Version { by, .. } => Some(by),
-        Order::None => None,
-    };
-    let set = projection.set.values().filter_map(|expr| match expr {
-        Expr::At(pointer) => Some(pointer),
-        Expr::Constant(_) => None,
-    });
-    [&projection.id].into_iter().chain(by).chain(set).chain(projection.add.values()).collect()
-}
-
 fn plan(
     projection: &config::Projection,
     event: &EventView<'_>,
     facts: &Facts<'_, '_>,
 ) -> Result<Plan, ProjectionError> {
-    let entity = entity(projection, facts)?;
+    let (entity, id) = values::entity(projection, facts)?;
     let event_id = event.event_id.to_owned();
-    match &projection.order {
-        Order::Version { by, unit, tie } => {
-            let version = version(facts, by, *unit).map_err(|why| ProjectionError::Version {
-                entity_type: projection.entity_type.clone(),
-                at: by.clone(),
-                why,
-            })?;
+    let entity_type = projection.entity_type.as_str();
+    let state = || values::state(&projection.set, entity_type, facts);
+    match (&projection.order, &projection.fetch) {
+        (Order::Fetch, Some(fetch)) => {
+            let fetch = fetch.clone();
+            Ok(Plan::Fetched(Fetched { entity, id, event_id, fetch, tied: None }))
+        }
+        // The configuration gives every such projection a way to ask.
+        (Order::Fetch, None) => Err(ProjectionError::NoFetch { entity_type: entity_type.into() }),
+        (Order::Version { by, unit, tie }, fetch) => {
+            let version = values::version(projection, facts, by, *unit)?;
+            let state = state()?;
+            let tie = match (tie, fetch) {
+                // Of two tombstones of one version the provider says nothing: both are its end.
+                (Tie::Fetch, Some(fetch)) if !projection.is_final => {
+                    let (fetch, tied) = (fetch.clone(), Some(Tied { version, state }));
+                    return Ok(Plan::Fetched(Fetched { entity, id, event_id, fetch, tied }));
+                }
+                (Tie::Rank | Tie::Fetch, _) => ledger::Tie::Rank,
+                (Tie::Skip, _) => ledger::Tie::Skip,
+            };
             let rank = projection.rank_of(event.event_type).unwrap_or_default();
             Ok(Plan::Versioned(Change {
                 entity,
-                guard: Guard::Newer { stamp: Stamp { version, rank, event_id }, tie: *tie },
-                state: state(projection, facts)?,
+                guard: Guard::Newer { stamp: Stamp { version, rank, event_id }, tie },
+                state,
                 is_final: projection.is_final,
                 leaves: BTreeSet::new(),
             }))
         }
-        Order::None => {
-            let adds: Result<Vec<Addend>, ProjectionError> = projection
-                .add
-                .iter()
-                .map(|(field, at)| addend(projection, field, at, facts))
-                .collect();
-            Ok(Plan::Delta(Delta { entity, event_id, adds: adds? }))
+        (Order::Sequence { by, start, timeout_ms, on_gap }, fetch) => {
+            Ok(Plan::Sequenced(Sequenced {
+                entity,
+                id,
+                event_id,
+                number: values::version(projection, facts, by, ledger::Unit::Integer)?,
+                start: *start,
+                timeout_ms: *timeout_ms,
+                on_gap: *on_gap,
+                state: state()?,
+                is_final: projection.is_final,
+                fetch: fetch.clone(),
+            }))
+        }
+        (Order::None, _) => {
+            let (adds, appends) = values::differences(projection, facts)?;
+            Ok(Plan::Delta(Delta { entity, event_id, adds, appends }))
         }
     }
-}
-
-fn version(facts: &Facts<'_, '_>, by: &Pointer, unit: Unit) -> Result<Version, VersionProblem> {
-    Ok(Version::read(facts.scalar(by)?.as_ref(), unit)?)
-}
-
-/// The state row's key. An id is a text or a whole number, and both spell the same key.
-fn entity(
-    projection: &config::Projection,
-    facts: &Facts<'_, '_>,
-) -> Result<EntityKey, ProjectionError> {
-    let refuse = |found: &'static str| ProjectionError::Id {
-        entity_type: projection.entity_type.clone(),
-        at: projection.id.clone(),
-        found,
-    };
-    let id = match facts.scalar(&projection.id).map_err(|_| refuse("unreadable"))? {
-        Some(Value::String(id)) if id.trim().is_empty() => return Err(refuse("blank")),
-        Some(Value::String(id)) => id,
-        Some(Value::Number(number)) => {
-            let id = number.to_string();
-            if id.contains(['.', 'e', 'E']) {
-                return Err(refuse("a number with a fraction or an exponent"));
-            }
-            id
-        }
-        found
-        @ (None | Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
-            return Err(refuse(facts::kind(found.as_ref())));
-        }
-    };
-    EntityKey::new(&projection.namespace, &projection.entity_type, &id).map_err(|_| refuse("blank"))
-}
-
-/// The state after a change by version: every field, null where the event has no such place.
-fn state(
-    projection: &config::Projection,
-    facts: &Facts<'_, '_>,
-) -> Result<Map<String, Value>, ProjectionError> {
-    let mut state = Map::new();
-    for (field, expr) in &projection.set {
-        let value = match expr {
-            Expr::Constant(value) => value.clone(),
-            Expr::At(at) => {
-                let found = facts.value(at).and_then(|found| match found {
-                    Some(value) => error::storable(&value, LEVELS_MAX).map(|()| value),
-                    None => Ok(Value::Null),
-                });
-                found.map_err(|why| ProjectionError::Value {
-                    entity_type: projection.entity_type.clone(),
-                    field: field.clone(),
-                    at: at.clone(),
-                    why,
-                })?
-            }
-        };
-        state.insert(field.clone(), value);
-    }
-    // A map of values always serialises.
-    let bytes = serde_json::to_string(&state).unwrap_or_default().len();
-    if bytes > STATE_BYTES_MAX {
-        let entity_type = projection.entity_type.clone();
-        return Err(ProjectionError::StateTooLarge {
-            entity_type,
-            bytes,
-            bytes_max: STATE_BYTES_MAX,
-        });
-    }
-    Ok(state)
-}
-
-fn addend(
-    projection: &config::Projection,
-    field: &str,
-    at: &Pointer,
-    facts: &Facts<'_, '_>,
-) -> Result<Addend, ProjectionError> {
-    let refuse = |why: String| ProjectionError::Amount {
-        entity_type: projection.entity_type.clone(),
-        field: field.to_owned(),
-        at: at.clone(),
-        why,
-    };
-    let found = facts.scalar(at).map_err(|why| refuse(why.to_string()))?;
-    let amount = match &found {
-        Some(Value::Number(number)) => number.to_string().parse::<Decimal>(),
-        Some(Value::String(text)) => text.parse(),
-        None | Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) => {
-            return Err(refuse(format!("is {}, expected a number", facts::kind(found.as_ref()))));
-        }
-    };
-    let amount = amount.map_err(|defect| refuse(defect.to_string()))?;
-    Ok(Addend { field: field.to_owned(), from: at.to_string(), amount })
 }

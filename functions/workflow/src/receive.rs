@@ -6,7 +6,10 @@
 //! the first. A 2xx is given only when every event of the delivery is durable; the send that
 //! follows the claim may fail, for the sweeper sends what is overdue.
 
-mod accept;
+pub(crate) mod accept;
+mod replay;
+
+pub use replay::{BY, REASON, ROUTE as REPLAY_ROUTE, RUN, TOKEN, tokens, who_and_why_of};
 
 use crate::{
     certificates::CertificateCache,
@@ -40,6 +43,14 @@ pub struct Delivery {
     pub deadline: Millis,
 }
 
+/// What is done with a request.
+enum Entry<'r> {
+    /// A provider delivers.
+    Webhook,
+    /// A person feeds an event in again, under a token.
+    Replay(&'r Keyring),
+}
+
 /// The receiver.
 pub struct Receiver<P> {
     /// The world.
@@ -52,6 +63,8 @@ pub struct Receiver<P> {
     pub keyring: Keyring,
     /// The providers' certificates fetched of late.
     pub certificates: CertificateCache,
+    /// The tokens that open the replay route; `None` where the route is closed.
+    pub replay: Option<Keyring>,
     /// The configured public address, without a trailing slash, for schemes that sign the URL.
     pub public_url: Option<String>,
 }
@@ -63,9 +76,16 @@ impl<P: ReceiverPorts> Receiver<P> {
         let deadline = delivery.deadline.minus(self.policy.answer_margin_ms);
         let (answer, line) = match self.route(&delivery) {
             Err(refused) => *refused,
-            Ok(source) => {
-                match within(&*self.ports, deadline, self.deliver(source, &delivery, started)).await
-                {
+            Ok((source, entry)) => {
+                let work = async {
+                    match entry {
+                        Entry::Webhook => self.deliver(source, &delivery, started).await,
+                        Entry::Replay(tokens) => {
+                            self.replayed(source, tokens, &delivery, started).await
+                        }
+                    }
+                };
+                match within(&*self.ports, deadline, work).await {
                     Some((answer, line)) => (answer, line.of_source(source.name.as_str())),
                     None => unavailable(
                         Line::new(Level::Error, "delivery not stored in time")
@@ -86,8 +106,8 @@ impl<P: ReceiverPorts> Receiver<P> {
     }
 
     /// Source, method, size: what can be told from the request line.
-    fn route(&self, delivery: &Delivery) -> Result<&Source, Box<(Answer, Line)>> {
-        let name = delivery.path.strip_prefix(ROUTE).unwrap_or_default();
+    fn route(&self, delivery: &Delivery) -> Result<(&Source, Entry<'_>), Box<(Answer, Line)>> {
+        let (name, entry) = self.entry(&delivery.path);
         let Some(source) = self.config.source(name) else {
             let line = Line::new(Level::Warn, "no such source")
                 .with("request.path", shown(&delivery.path));
@@ -95,7 +115,11 @@ impl<P: ReceiverPorts> Receiver<P> {
             return Err(Box::new((answer, line.count("UnknownSource"))));
         };
         let refused = |line: Line| line.of_source(source.name.as_str()).count("Rejected");
-        let methods = source.preset.methods();
+        let only_post = [String::from("POST")];
+        let methods = match entry {
+            Entry::Webhook => source.preset.methods(),
+            Entry::Replay(_) => &only_post,
+        };
         if !methods.contains(&delivery.method) {
             let mut answer = sentence(405, "this method is not for webhooks");
             answer.headers.push(("allow".to_owned(), methods.join(", ")));
@@ -108,29 +132,45 @@ impl<P: ReceiverPorts> Receiver<P> {
             let answer = sentence(413, "the body is larger than this endpoint takes");
             return Err(Box::new((answer, refused(line))));
         }
-        Ok(source)
+        Ok((source, entry))
+    }
+
+    /// The source's name in a path, and what is done there. A closed replay route is no route.
+    fn entry<'p>(&self, path: &'p str) -> (&'p str, Entry<'_>) {
+        match (path.strip_prefix(replay::ROUTE), &self.replay) {
+            (Some(name), Some(tokens)) => (name, Entry::Replay(tokens)),
+            (Some(_), None) | (None, _) => {
+                (path.strip_prefix(ROUTE).unwrap_or_default(), Entry::Webhook)
+            }
+        }
+    }
+
+    /// The delivery as the verifier sees it, posted to `url`.
+    fn request<'d>(delivery: &'d Delivery, url: Option<&'d str>) -> Request<'d> {
+        Request {
+            method: &delivery.method,
+            path: &delivery.path,
+            query: &delivery.query,
+            public_url: url,
+            headers: &delivery.headers,
+            body: &delivery.body,
+        }
     }
 
     async fn deliver(&self, source: &Source, delivery: &Delivery, now: Millis) -> (Answer, Line) {
         let url = self.public_url.as_ref().map(|base| format!("{base}{}", delivery.path));
-        let request = Request {
-            method: &delivery.method,
-            path: &delivery.path,
-            query: &delivery.query,
-            public_url: url.as_deref(),
-            headers: &delivery.headers,
-            body: &delivery.body,
-        };
+        let request = Self::request(delivery, url.as_deref());
         let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
         if let Some(answer) = source.preset.handshake(&request, &keys, now.0) {
-            return (answer, Line::new(Level::Info, "handshake answered").count("Handshake"));
+            let line = handshake_line(answer.status);
+            return (answer, line);
         }
         match self.verify(source, &request, &keys, now).await {
             Ok(verified) => {
                 // The keys may have been read again meanwhile.
                 let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
                 let position = keys.iter().position(|key| key.kid() == verified.kid);
-                self.accept_all(source, delivery, &request, &verified, position, now).await
+                self.accept_all(source, delivery, verified, position, now).await
             }
             Err(rejection) => rejected(&rejection),
         }
@@ -167,6 +207,15 @@ impl<P: ReceiverPorts> Receiver<P> {
         let certificate = self.certificates.key(&*self.ports, &source.preset, &url).await?;
         let keys: Vec<Key> = keys.iter().cloned().chain([certificate]).collect();
         source.preset.verify(request, &keys, now.0)
+    }
+}
+
+fn handshake_line(status: u16) -> Line {
+    if (200..300).contains(&status) {
+        Line::new(Level::Info, "handshake answered").count("Handshake")
+    } else {
+        let line = Line::new(Level::Warn, "handshake refused").with("rejection.cause", "handshake");
+        line.count("Rejected")
     }
 }
 

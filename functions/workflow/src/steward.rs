@@ -49,6 +49,8 @@ pub struct Tally {
     pub forced_buries: u64,
     /// Dead rows, of which the second number wait for a person; counted every five minutes.
     pub dead: Option<(u64, u64)>,
+    /// Age of the oldest dead event; counted with them.
+    pub oldest_dead_ms: u64,
     /// Dead rows brought back.
     pub redriven: u64,
     /// Dead-letter messages of settled rows deleted.
@@ -183,6 +185,8 @@ fn report(tally: &Tally) -> Line {
     );
     if let Some((dead, parked)) = tally.dead {
         line = count(count(line, "DeadRows", dead), "ParkedRows", parked);
+        let age = number(tally.oldest_dead_ms / 1_000);
+        line = line.measure("OldestDeadAge", age, MetricUnit::Seconds);
     }
     for (name, n) in [
         ("StewardRun", 1),

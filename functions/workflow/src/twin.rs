@@ -10,7 +10,11 @@ mod queue;
 mod time;
 
 use crate::{
-    ports::{Certificates, Entropy, PortError, SecretStore, StewardNotes, Trouble},
+    http::{HttpAnswer, HttpAsk},
+    ports::{
+        Certificates, Entropy, Http, KnownRow, Lookup, Notes, PortError, Secret, SecretStore,
+        StewardNotes, Trouble,
+    },
     telemetry::{Line, Telemetry},
 };
 use ::ledger::{Bucket, Entity, EventKey, Jitter, Millis, Policy, Row, Token};
@@ -34,6 +38,9 @@ pub enum Fault {
     Slow(u64),
 }
 
+/// Somebody else's server: answers, or cannot be reached.
+type Server = Box<dyn FnMut(&HttpAsk) -> Option<HttpAnswer> + Send>;
+
 /// Chooses a fault by the call's name and its number since the start.
 type FaultPlan = Box<dyn FnMut(&'static str, u64) -> Option<Fault> + Send>;
 
@@ -55,8 +62,10 @@ struct World {
     entities: BTreeMap<String, Entity>,
     chunks: BTreeMap<String, (Vec<u8>, Option<::ledger::Seconds>)>,
     notes: StewardNotes,
+    named_notes: BTreeMap<String, String>,
     queue: SimQueue,
-    secret: Option<String>,
+    secrets: BTreeMap<Secret, String>,
+    provider: Option<Server>,
     certificates: BTreeMap<String, Vec<u8>>,
     lines: Vec<Line>,
     faults: Option<FaultPlan>,
@@ -78,7 +87,21 @@ impl Twin {
 
     /// Stores the signing secret.
     pub fn set_secret(&self, document: &str) {
-        self.world().secret = Some(document.to_owned());
+        self.set_secret_of(Secret::Signing, document);
+    }
+
+    /// Stores one of the secrets.
+    pub fn set_secret_of(&self, secret: Secret, document: &str) {
+        self.world().secrets.insert(secret, document.to_owned());
+    }
+
+    /// Puts a server where calls to the outside end. It may look at the twin and change it, as what
+    /// happens elsewhere while a provider is asked.
+    pub fn set_provider(
+        &self,
+        server: impl FnMut(&HttpAsk) -> Option<HttpAnswer> + Send + 'static,
+    ) {
+        self.world().provider = Some(Box::new(server));
     }
 
     /// Puts a certificate, or anything else, where requests may point to.
@@ -245,9 +268,56 @@ impl Entropy for Twin {
 }
 
 impl SecretStore for Twin {
-    async fn fetch(&self) -> Result<String, PortError> {
+    async fn fetch(&self, secret: Secret) -> Result<String, PortError> {
         let (world, _) = self.begin("secret").await?;
-        world.secret.clone().ok_or_else(|| injected("secret", Trouble::Unavailable))
+        let stored = world.secrets.get(&secret).cloned();
+        stored.ok_or_else(|| injected("secret", Trouble::Unavailable))
+    }
+}
+
+impl Http for Twin {
+    async fn call(&self, ask: HttpAsk) -> Result<HttpAnswer, PortError> {
+        let (mut world, fault) = self.begin("http").await?;
+        // The server may ask the twin for the time.
+        let server = world.provider.take();
+        drop(world);
+        let (answer, server) = match server {
+            Some(mut server) => (server(&ask), Some(server)),
+            None => (None, None),
+        };
+        self.world().provider = server;
+        let is_lost = matches!(fault, Some(Fault::AnswerLost));
+        let answer = answer.filter(|_| !is_lost);
+        answer.ok_or_else(|| injected("http", Trouble::Unavailable))
+    }
+}
+
+impl Lookup for Twin {
+    async fn known(&self, keys: &[EventKey]) -> Result<BTreeMap<EventKey, KnownRow>, PortError> {
+        let (world, _) = self.begin("known").await?;
+        let found = keys.iter().filter_map(|key| {
+            let evidence = &world.rows.get(key)?.evidence;
+            let row = KnownRow {
+                received_at: evidence.received_at,
+                origin: evidence.origin,
+                origin_note: evidence.origin_note.clone(),
+            };
+            Some((key.clone(), row))
+        });
+        Ok(found.collect())
+    }
+}
+
+impl Notes for Twin {
+    async fn note(&self, name: &str) -> Result<Option<String>, PortError> {
+        let (world, _) = self.begin("note").await?;
+        Ok(world.named_notes.get(name).cloned())
+    }
+
+    async fn write_note(&self, name: &str, text: &str) -> Result<(), PortError> {
+        let (mut world, _) = self.begin("write_note").await?;
+        world.named_notes.insert(name.to_owned(), text.to_owned());
+        Ok(())
     }
 }
 

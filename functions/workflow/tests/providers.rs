@@ -193,3 +193,45 @@ async fn which_key_verified_is_in_the_row_the_line_and_a_metric_of_its_place() {
     let kids: Vec<&Value> = lines.iter().filter_map(|line| line.fields.get("key.kid")).collect();
     assert_eq!(kids, ["2026-11", "2026-05", "2026-05"]);
 }
+
+#[tokio::test]
+async fn sources_that_share_a_secret_read_it_each_in_its_own_form() {
+    let sources = ["adyen-platform", "gocardless"]
+        .map(|name| format!("[sources.{name}]\npreset = \"{name}\"\nsecret = \"shared\"\n"))
+        .concat();
+    let keys = json!({"shared": [{"kid": "k1", "key": ADYEN_KEY}]});
+    let rig = Rig::of(&sources, &keys, START, false);
+    let transfer = json!({"type": "t", "timestamp": "2025-11-30T12:00:00Z", "data": {"id": "T1"}});
+    let payments = json!({"events": [payment("EV1")]});
+    for (source, body) in [("adyen-platform", transfer), ("gocardless", payments)] {
+        let answer = post(&rig, source, ADYEN_KEY, body.to_string().as_bytes()).await;
+        assert_eq!(answer.status, 200, "{source}");
+    }
+    assert_eq!(rig.twin.rows().len(), 2);
+}
+
+#[tokio::test]
+async fn a_handshakes_token_is_no_key_and_takes_no_keys_place() {
+    let sources = "[sources.meta]\npreset = \"github\"\nsecret = \"meta\"\n\
+                   [sources.meta.handshake]\nsubscribe = true\n";
+    let token = json!({"kid": "subscribe", "key": "vt-01", "handshake": true});
+    let mut entries: Vec<Value> =
+        (1..=3).map(|n| json!({"kid": format!("k{n}"), "key": format!("{TEXT_KEY}{n}")})).collect();
+    entries.insert(0, token);
+    let rig = Rig::of(sources, &json!({"meta": entries}), START, false);
+    let subscribe = |token: &str| {
+        let query = format!("hub.mode=subscribe&hub.challenge=c-1&hub.verify_token={token}");
+        rig.receiver.receive(rig.request("GET", "meta", &query, &[], b""))
+    };
+    let answer = subscribe("vt-01").await;
+    assert_eq!((answer.status, answer.body.as_slice()), (200, &b"c-1"[..]));
+    assert_eq!(subscribe(TEXT_KEY).await.status, 403);
+    assert_eq!((count(&rig, "Handshake"), count(&rig, "Rejected")), (1, 1));
+    for n in 1..=3 {
+        let body = json!({"n": n}).to_string();
+        let answer = post(&rig, "meta", &format!("{TEXT_KEY}{n}"), body.as_bytes()).await;
+        assert_eq!(answer.status, 200, "all three keys are live");
+    }
+    assert_eq!(post(&rig, "meta", "vt-01", b"{}").await.status, 401);
+    assert!(!format!("{:?}", rig.twin.lines()).contains("vt-01"), "the token is in no line");
+}

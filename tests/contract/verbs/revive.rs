@@ -7,7 +7,7 @@ use crate::{
     store::Stores,
 };
 use ledger::{
-    Bucket, EventKey, Life, Policy, Row,
+    Bucket, ByHand, EventKey, Life, Policy, Row,
     verbs::{self, Redrive, RedriveBy, RedriveRefusal, Sweep, SweepRefusal},
 };
 use workflow::ports::{Conditional, Ledger};
@@ -44,6 +44,11 @@ pub(crate) async fn redrive(stores: &Stores) {
                                 status,
                                 format,
                                 redriven_at,
+                                by_hand: redriven_at.map(|at| ByHand {
+                                    by: "bob".to_owned(),
+                                    reason: "an earlier one".to_owned(),
+                                    at,
+                                }),
                                 attempts: 6,
                                 waiting_since: Some(RECEIVED),
                                 failure: class.map(|class| failure(failed_at, class)),
@@ -60,9 +65,8 @@ pub(crate) async fn redrive(stores: &Stores) {
         seen_due_at: seen,
         release: release.map(str::to_owned),
     };
-    for by in
-        [RedriveBy::Message { sent_at }, steward(None), steward(Some("r2")), RedriveBy::Person]
-    {
+    let person = RedriveBy::Person { by: "ada".to_owned(), reason: "mended".to_owned() };
+    for by in [RedriveBy::Message { sent_at }, steward(None), steward(Some("r2")), person] {
         let ask = |key: &EventKey| Redrive { by: by.clone(), now: NOW, shard: key.shard() };
         stores.check::<Redriving>(stores.pairs(&lives, ask)).await;
     }

@@ -15,6 +15,7 @@ const STILL_DUE: &str = " AND #due_at = :seen \
 const REVIVE: &str = "SET #status = :failed, #attempts = :zero, #retry_at = :now, \
     #redriven_at = :now, #bucket = :bucket, #due_at = :due_at";
 const NEW_BUILD: &str = ", #budget_release = :release";
+const BY_HAND: &str = ", #redriven_by = :by, #redrive_reason = :reason, #redriven_by_at = :now";
 const FORGET: &str = " REMOVE #waiting_since";
 const COUNT: &str = " ADD #redrives :one";
 
@@ -42,7 +43,11 @@ pub(super) fn redrive(table: &str, key: &EventKey, ask: &Redrive, policy: &Polic
                 None => update,
             }
         }
-        RedriveBy::Person => Update::new(table, pk, DEAD, format!("{REVIVE}{FORGET}")),
+        RedriveBy::Person { by, reason } => {
+            Update::new(table, pk, DEAD, format!("{REVIVE}{BY_HAND}{FORGET}"))
+                .text(":by", by)
+                .text(":reason", reason)
+        }
     };
     update
         .number(FORMAT, ROW_FORMAT)

@@ -18,7 +18,7 @@ const JOIN: &str = "ADD #waiting :members, #revision :one";
 
 impl Aws {
     /// Gives the row of `key` back until its predecessor on `entity` has come.
-    pub async fn wait_in_sequence(
+    pub(super) async fn wait_for_predecessor(
         &self,
         key: &EventKey,
         entity: &EntityKey,

@@ -64,7 +64,7 @@ fn revivals() -> Vec<Update> {
         redrive(RedriveBy::Message { sent_at: Millis(1) }),
         redrive(RedriveBy::Steward { seen_due_at, release: None }),
         redrive(RedriveBy::Steward { seen_due_at, release: Some("r".to_owned()) }),
-        redrive(RedriveBy::Person),
+        redrive(RedriveBy::Person { by: "ada".to_owned(), reason: "mended".to_owned() }),
         revive::sweep(TABLE, &key(), &sweep, &policy),
     ]
 }
@@ -123,8 +123,17 @@ fn sequences() -> Vec<Update> {
     ]
 }
 
+fn backfills() -> Vec<Update> {
+    let of = |state| {
+        let entity = EntityKey::new("s", "thing", "1").unwrap();
+        let version = Version::new(1).unwrap();
+        backfill::backfill("state", &Backfill { entity, version, state, at: Millis(1) })
+    };
+    vec![of(None), of(Some(serde_json::Map::new()))]
+}
+
 fn every_update() -> Vec<Update> {
-    [settles(), burials(), revivals(), leases(), changes(), sequences()].concat()
+    [settles(), burials(), revivals(), leases(), changes(), sequences(), backfills()].concat()
 }
 
 #[test]

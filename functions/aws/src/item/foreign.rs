@@ -32,6 +32,7 @@ pub(super) fn read(reader: Reader<'_>, key: EventKey, format: u32) -> Result<Row
             release: None,
             redrives: 0,
             redriven_at: None,
+            by_hand: None,
             budget_release: None,
             waiting_since: None,
             sweeps: 0,

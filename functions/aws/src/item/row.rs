@@ -1,13 +1,15 @@
 //! The row's item: one event in the ledger table.
 //!
-//! Attribute names are those of the design, one to one. Rows of another format are [`foreign`].
+//! Attribute names are those of the design, one to one. `redriven_by`, `redrive_reason` and
+//! `redriven_by_at` say who last brought the row back by hand, why and when: absent where that was
+//! nobody who left a name, as in the SQS console. Rows of another format are [`foreign`].
 
 use super::{DecodeError, Item, Reader, bytes, foreign, needed, number, text};
 use aws_sdk_dynamodb::types::AttributeValue;
 use ledger::{
-    Body, Bucket, Codec, Effect, EffectOutcome, EventKey, Evidence, Failure, FailureClass, Lease,
-    Life, Millis, Open, Origin, Outcome, ROW_FORMAT, Row, Seconds, SourceName, Status, Token, Unit,
-    Version,
+    Body, Bucket, ByHand, Codec, Effect, EffectOutcome, EventKey, Evidence, Failure, FailureClass,
+    Lease, Life, Millis, Open, Origin, Outcome, ROW_FORMAT, Row, Seconds, SourceName, Status,
+    Token, Unit, Version,
 };
 use std::collections::BTreeMap;
 
@@ -98,6 +100,11 @@ fn life(fields: &mut Fields, life: &Life) {
     fields.optional("release", life.release.as_ref());
     fields.number("redrives", (life.redrives > 0).then_some(life.redrives.into()));
     fields.time("redriven_at", life.redriven_at);
+    if let Some(hand) = &life.by_hand {
+        fields.text("redriven_by", &hand.by);
+        fields.text("redrive_reason", &hand.reason);
+        fields.time("redriven_by_at", Some(hand.at));
+    }
     fields.optional("budget_release", life.budget_release.as_ref());
     fields.time("waiting_since", life.waiting_since);
     fields.number("sweeps", (life.sweeps > 0).then_some(life.sweeps.into()));
@@ -209,6 +216,7 @@ fn read_life(reader: Reader<'_>) -> Result<Life, DecodeError> {
         release: owned("release")?,
         redrives: reader.number("redrives")?.unwrap_or(0),
         redriven_at: time(reader, "redriven_at")?,
+        by_hand: read_by_hand(reader)?,
         budget_release: owned("budget_release")?,
         waiting_since: time(reader, "waiting_since")?,
         sweeps: reader.number("sweeps")?.unwrap_or(0),
@@ -218,6 +226,12 @@ fn read_life(reader: Reader<'_>) -> Result<Life, DecodeError> {
         resolved_by: owned("resolved_by")?,
         note: owned("note")?,
     })
+}
+
+fn read_by_hand(reader: Reader<'_>) -> Result<Option<ByHand>, DecodeError> {
+    let Some(at) = time(reader, "redriven_by_at")? else { return Ok(None) };
+    let text_of = |name| Ok(reader.text(name)?.unwrap_or_default().to_owned());
+    Ok(Some(ByHand { by: text_of("redriven_by")?, reason: text_of("redrive_reason")?, at }))
 }
 
 fn read_effects(reader: Reader<'_>) -> Result<Vec<Effect>, DecodeError> {

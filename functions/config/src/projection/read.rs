@@ -3,14 +3,13 @@
 //! Every value is read before it is asked whether it belongs beside the strategy, so that one run
 //! finds every mistake.
 
-use super::{Order, Projection};
+use super::{Projection, order};
 use crate::{
     Expr, Pointer,
     error::{Report, quote},
     expr,
-    section::{Section, Value, describe},
+    section::{Key, NAME, Section, Value, describe, is_name},
 };
-use ledger::{Tie, Unit};
 use std::{collections::BTreeMap, ops::Range};
 
 /// A projection and where it stands.
@@ -26,23 +25,23 @@ pub(crate) struct Draft {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Strategy {
+pub(super) enum Strategy {
     Version,
+    Fetch,
+    Sequence,
     None,
 }
 
-// A strategy, a tie or a key stands here when it works: what is accepted does what it says.
-const STRATEGIES: &[(&str, Strategy)] = &[("version", Strategy::Version), ("none", Strategy::None)];
-
-const UNITS: &[(&str, Unit)] = &[
-    ("s", Unit::S),
-    ("ms", Unit::Ms),
-    ("us", Unit::Us),
-    ("iso", Unit::Iso),
-    ("integer", Unit::Integer),
-];
-
-const TIES: &[(&str, Tie)] = &[("rank", Tie::Rank), ("skip", Tie::Skip)];
+impl Strategy {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Fetch => "fetch",
+            Self::Sequence => "sequence",
+            Self::None => "none",
+        }
+    }
+}
 
 /// Reads one projection; `None` where something was reported.
 pub(crate) fn read(
@@ -56,13 +55,13 @@ pub(crate) fn read(
         .and_then(|entity| read_entity(entity, report, source_name));
     let (strategy, order) = section
         .required_section(report, "order", "a table { strategy = \"...\" }")
-        .map_or((None, None), |order| read_order(order, report));
+        .map_or((None, None), |order| order::read(order, report));
     let fields = read_fields(&mut section, report, strategy);
     let path = section.path().to_owned();
     let at = section.line_at();
     let [on_at, order_at, set_at] = ["on", "order", "set"].map(|key| section.at(key));
     section.finish(report);
-    let ((entity_type, namespace, id), (set, add, is_final)) = (entity?, fields?);
+    let ((entity_type, namespace, id), fields) = (entity?, fields?);
     Some(Draft {
         projection: Projection {
             on: on?,
@@ -70,9 +69,12 @@ pub(crate) fn read(
             namespace,
             id,
             order: order?,
-            set,
-            add,
-            is_final,
+            set: fields.set,
+            add: fields.add,
+            append: fields.append,
+            append_max: fields.append_max,
+            is_final: fields.is_final,
+            fetch: None,
             ranks: Vec::new(),
         },
         path,
@@ -140,8 +142,6 @@ fn read_entity(
     Some((entity_type?, namespace?, id?))
 }
 
-const NAME: &str = "1 to 64 of a-z, 0-9, `_` and `-`";
-
 /// A part of a state row's key, in which `#` separates the parts.
 fn read_name(
     section: &mut Section<'_>,
@@ -149,17 +149,14 @@ fn read_name(
     key: &'static str,
 ) -> Option<String> {
     let text = section.string(report, key, NAME)?;
-    let plain = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-'
-    };
-    if text.is_empty() || text.len() > 64 || !text.bytes().all(plain) {
+    if !is_name(text) {
         report.refuse(section.at(key), section.key(key), quote(text), NAME);
         return None;
     }
     Some(text.to_owned())
 }
 
-fn read_at(
+pub(super) fn read_at(
     section: &mut Section<'_>,
     report: &mut Report<'_>,
     key: &'static str,
@@ -169,48 +166,8 @@ fn read_at(
     expr::read_pointer(report, path, value)
 }
 
-fn read_order(
-    mut section: Section<'_>,
-    report: &mut Report<'_>,
-) -> (Option<Strategy>, Option<Order>) {
-    section.required(report, "strategy", "version, none");
-    let strategy = section.choice(report, "strategy", STRATEGIES);
-    if strategy == Some(Strategy::Version) {
-        section.required(report, "by", "a JSON Pointer to the version");
-    }
-    let by = read_at(&mut section, report, "by");
-    let unit = read_or(&mut section, report, "unit", UNITS, Unit::Integer);
-    let tie = read_or(&mut section, report, "tie", TIES, Tie::Rank);
-    let order = match strategy {
-        Some(Strategy::Version) => {
-            by.zip(unit.zip(tie)).map(|(by, (unit, tie))| Order::Version { by, unit, tie })
-        }
-        Some(Strategy::None) => {
-            belong(&mut section, report, &["by", "unit", "tie"], "none", "version")
-                .then_some(Order::None)
-        }
-        None => None,
-    };
-    section.finish(report);
-    (strategy, order)
-}
-
-/// A choice with a default: `None` only where a wrong one was reported.
-fn read_or<T: Copy>(
-    section: &mut Section<'_>,
-    report: &mut Report<'_>,
-    key: &'static str,
-    choices: &[(&'static str, T)],
-    default: T,
-) -> Option<T> {
-    match section.value(key) {
-        None => Some(default),
-        Some(_) => section.choice(report, key, choices),
-    }
-}
-
-/// Refuses `keys`, which belong beside another strategy.
-fn belong(
+/// Refuses `keys`, which belong beside other strategies, named in quotes.
+pub(super) fn belong(
     section: &mut Section<'_>,
     report: &mut Report<'_>,
     keys: &[&'static str],
@@ -221,7 +178,7 @@ fn belong(
     for key in keys {
         if section.value(key).is_some() {
             let found = format!("`{key}` with strategy = \"{strategy}\"");
-            let allowed = format!("`{key}` with strategy = \"{other}\" only");
+            let allowed = format!("`{key}` with strategy = {other} only");
             report.refuse(section.at(key), section.key(key), found, allowed);
             good = false;
         }
@@ -229,43 +186,98 @@ fn belong(
     good
 }
 
-type Fields = (BTreeMap<String, Expr>, BTreeMap<String, Pointer>, bool);
+/// What a change does to the state.
+#[derive(Default)]
+struct Fields {
+    set: BTreeMap<String, Expr>,
+    add: BTreeMap<String, Pointer>,
+    append: BTreeMap<String, Pointer>,
+    append_max: usize,
+    is_final: bool,
+}
+
+/// The strategies under which an event is a whole state.
+pub(super) const STATES: &str = "\"version\" or \"sequence\"";
+
+const SET: &str = "a table { field = \"/...\" }, the state after the change";
+const ADD: &str = "a table { field = \"/...\" } of numbers to add";
 
 fn read_fields(
     section: &mut Section<'_>,
     report: &mut Report<'_>,
     strategy: Option<Strategy>,
 ) -> Option<Fields> {
-    let set_form = "a table { field = \"/...\" }, the state after the change";
-    let add_form = "a table { field = \"/...\" } of numbers to add";
     match strategy {
-        Some(Strategy::Version) => section.required(report, "set", set_form),
-        Some(Strategy::None) => section.required(report, "add", add_form),
-        None => None,
+        Some(Strategy::Version | Strategy::Sequence) => section.required(report, "set", SET),
+        Some(Strategy::None) if section.value("append").is_none() => {
+            section.required(report, "add", ADD)
+        }
+        Some(Strategy::Fetch | Strategy::None) | None => None,
     };
     let set =
-        section.section(report, "set").and_then(|set| read_map(&set, report, set_form, expr::read));
-    let add = section
-        .section(report, "add")
-        .and_then(|add| read_map(&add, report, add_form, expr::read_pointer));
+        section.section(report, "set").and_then(|set| read_map(&set, report, SET, expr::read));
+    let add = section.section(report, "add");
+    let add = add.map(|add| read_map(&add, report, ADD, expr::read_pointer));
+    let append = section.section(report, "append").map(|append| read_append(append, report));
     let is_final = match section.value("final") {
         None => Some(false),
         Some(_) => section.boolean(report, "final"),
     };
+    let mut alone = |keys: &[&'static str], strategy: &str, other: &str| {
+        belong(section, report, keys, strategy, other)
+    };
     match strategy? {
-        Strategy::Version => {
-            let good = belong(section, report, &["add"], "version", "none");
-            good.then_some((set?, BTreeMap::new(), is_final?))
+        strategy @ (Strategy::Version | Strategy::Sequence) => {
+            let good = alone(&["add", "append"], strategy.as_str(), "\"none\"");
+            let fields = Fields { set: set?, is_final: is_final?, ..Fields::default() };
+            good.then_some(fields)
+        }
+        Strategy::Fetch => {
+            // The answer is read by the fetch table's own `set`, and says itself what is gone.
+            let good = alone(&["add", "append"], "fetch", "\"none\"");
+            let good = alone(&["final"], "fetch", STATES) && good;
+            if section.value("set").is_some() {
+                let (at, key) = (section.at("set"), section.key("set"));
+                let allowed = "`set` in the table [fetch.<entity type>], where it reads the answer";
+                report.refuse(at, key, "`set` with strategy = \"fetch\"", allowed);
+                return None;
+            }
+            good.then(Fields::default)
         }
         Strategy::None => {
-            let good = belong(section, report, &["set", "final"], "none", "version");
-            good.then_some((BTreeMap::new(), add?, false))
+            let good = alone(&["set", "final"], "none", STATES);
+            let add = add.unwrap_or_else(|| Some(BTreeMap::new()))?;
+            let (append, append_max) = append.unwrap_or_else(|| Some((BTreeMap::new(), 0)))?;
+            if let Some(field) = add.keys().find(|field| append.contains_key(*field)) {
+                let (at, key) = (section.at("append"), section.key("append"));
+                let found = format!("{}, which `add` has too", quote(field));
+                report.refuse(at, key, found, "a field in `add` or in `append`");
+                return None;
+            }
+            good.then(|| Fields { add, append, append_max, ..Fields::default() })
         }
     }
 }
 
+/// `{ items = "/x", max = 100 }`: lists that grow, and how long they may be.
+fn read_append(
+    mut section: Section<'_>,
+    report: &mut Report<'_>,
+) -> Option<(BTreeMap<String, Pointer>, usize)> {
+    let allowed = "a table { field = \"/...\", max = 100 } of lists to append to";
+    section.required(report, "max", "how long the lists may be, 1 to 1000");
+    let max = section.whole(report, "max", 1..=1_000);
+    let fields = section.rest();
+    if fields.is_empty() {
+        report.refuse(section.line_at(), section.path(), "no field", allowed);
+        return None;
+    }
+    let fields = read_entries(fields, &section, report, expr::read_pointer)?;
+    Some((fields, usize::try_from(max?).ok()?))
+}
+
 /// A table whose keys are fields of the state.
-fn read_map<T>(
+pub(crate) fn read_map<T>(
     section: &Section<'_>,
     report: &mut Report<'_>,
     allowed: &str,
@@ -275,9 +287,18 @@ fn read_map<T>(
         report.refuse(section.line_at(), section.path(), "an empty table", allowed);
         return None;
     }
+    read_entries(section.entries(), section, report, read)
+}
+
+fn read_entries<'t, T>(
+    entries: impl IntoIterator<Item = (&'t Key<'t>, &'t Value<'t>)>,
+    section: &Section<'_>,
+    report: &mut Report<'_>,
+    read: impl Fn(&mut Report<'_>, String, &Value<'_>) -> Option<T>,
+) -> Option<BTreeMap<String, T>> {
     let mut map = BTreeMap::new();
     let mut good = true;
-    for (key, value) in section.entries() {
+    for (key, value) in entries {
         let name = key.get_ref();
         if name.trim().is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
             let found = format!("the field name {}", quote(name));

@@ -74,6 +74,7 @@ impl Claim {
             release: None,
             redrives: 0,
             redriven_at: None,
+            by_hand: None,
             budget_release: None,
             waiting_since: None,
             sweeps: 0,

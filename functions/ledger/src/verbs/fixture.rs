@@ -41,6 +41,7 @@ pub(super) fn life(status: Status) -> Life {
         release: Some("build-1".to_owned()),
         redrives: 1,
         redriven_at: None,
+        by_hand: None,
         budget_release: None,
         waiting_since: (status == Status::Waiting).then_some(NOW.minus(50_000)),
         sweeps: 2,

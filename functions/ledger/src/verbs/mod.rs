@@ -9,6 +9,7 @@
 //! that has moved on.
 
 mod apply;
+mod backfill;
 mod bury;
 mod claim;
 mod fail;
@@ -24,6 +25,7 @@ mod wait_in_sequence;
 mod wake;
 
 pub use apply::{Applied, Apply, ApplyRefusal, apply, apply_and_wake};
+pub use backfill::{Backfill, BackfillRefusal, backfill};
 pub use bury::{
     Bury, BuryRefusal, ForcedBury, ForcedBuryRefusal, bury, forced_bury, is_abandoned,
     resting_place,
@@ -42,6 +44,7 @@ pub use wake::Wake;
 // The refusal readers, for the adapter.
 pub use apply::refusal as apply_refusal;
 pub use apply::refusal_with_wake as apply_and_wake_refusal;
+pub use backfill::refusal as backfill_refusal;
 pub use bury::{forced_refusal as forced_bury_refusal, refusal as bury_refusal};
 pub use claim::refusal as claim_refusal;
 pub use fail::refusal as fail_refusal;

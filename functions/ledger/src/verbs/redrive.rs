@@ -2,7 +2,7 @@
 //! the sweeper's eye in the same write, so that a redriven row whose message is lost is not lost.
 
 use super::{Found, look};
-use crate::{Bucket, FailureClass, Life, Millis, Open, Policy, Status};
+use crate::{Bucket, ByHand, FailureClass, Life, Millis, Open, Policy, Status};
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,8 +20,13 @@ pub enum RedriveBy {
         /// Set where the budget is given because the build is new.
         release: Option<String>,
     },
-    /// A person.
-    Person,
+    /// A person who gives a name and a reason: the row keeps both.
+    Person {
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// What is asked for.
@@ -71,15 +76,17 @@ pub fn redrive(
     let Some(life) = allowed else {
         return Err(refusal(found, ask, policy));
     };
-    let (redrives, budget_release) = match &ask.by {
-        RedriveBy::Message { .. } | RedriveBy::Person => {
-            (life.redrives, life.budget_release.clone())
+    let mut redriven = life.clone();
+    match &ask.by {
+        RedriveBy::Message { .. } => {}
+        RedriveBy::Steward { release, .. } => {
+            redriven.redrives = life.redrives.saturating_add(1);
+            redriven.budget_release = release.clone().or(redriven.budget_release);
         }
-        RedriveBy::Steward { release, .. } => (
-            life.redrives.saturating_add(1),
-            release.clone().or_else(|| life.budget_release.clone()),
-        ),
-    };
+        RedriveBy::Person { by, reason } => {
+            redriven.by_hand = Some(ByHand { by: by.clone(), reason: reason.clone(), at: ask.now });
+        }
+    }
     Ok(Life {
         status: Status::Failed,
         attempts: 0,
@@ -87,9 +94,7 @@ pub fn redrive(
         redriven_at: Some(ask.now),
         open: Some(Open { bucket: Bucket::Pending(ask.shard), due_at: ask.due_at(policy) }),
         waiting_since: None,
-        redrives,
-        budget_release,
-        ..life.clone()
+        ..redriven
     })
 }
 
@@ -114,7 +119,7 @@ fn may_redrive(life: &Life, by: &RedriveBy, policy: &Policy) -> bool {
                 && life.failure.as_ref().map(|failure| failure.class)
                     != Some(FailureClass::Permanent)
         }
-        RedriveBy::Person => true,
+        RedriveBy::Person { .. } => true,
     }
 }
 
@@ -127,7 +132,7 @@ pub fn refusal(found: Option<&Life>, ask: &Redrive, policy: &Policy) -> RedriveR
         Found::Known(life) => match life.status {
             Status::Dead => match ask.by {
                 RedriveBy::Message { .. } => RedriveRefusal::MessageTooOld,
-                RedriveBy::Steward { .. } | RedriveBy::Person => RedriveRefusal::MovedOn,
+                RedriveBy::Steward { .. } | RedriveBy::Person { .. } => RedriveRefusal::MovedOn,
             },
             Status::Failed
                 if life.redriven_at == Some(ask.now)
@@ -158,6 +163,10 @@ mod tests {
         ask(RedriveBy::Steward { seen_due_at, release: None })
     }
 
+    fn person() -> Redrive {
+        ask(RedriveBy::Person { by: "ada".to_owned(), reason: "mended".to_owned() })
+    }
+
     fn message(sent_at: Millis) -> Redrive {
         ask(RedriveBy::Message { sent_at })
     }
@@ -177,7 +186,7 @@ mod tests {
     #[test]
     fn a_redrive_grants_a_fresh_budget_and_puts_the_row_under_the_sweepers_eye_in_one_write() {
         let found = dead(FailureClass::Transient);
-        for by in [message(NOW), steward(NOW.plus(5)), ask(RedriveBy::Person)] {
+        for by in [message(NOW), steward(NOW.plus(5)), person()] {
             let after = run(&found, &by).unwrap();
             assert_eq!((after.status, after.attempts), (Status::Failed, 0));
             let open = Open { bucket: Bucket::Pending(SHARD), due_at: NOW.plus(120_000) };
@@ -191,7 +200,7 @@ mod tests {
     fn only_the_stewards_redrives_count_as_automatic_and_name_the_new_build() {
         let found =
             Life { budget_release: Some("build-1".to_owned()), ..dead(FailureClass::Transient) };
-        for by in [message(NOW), ask(RedriveBy::Person)] {
+        for by in [message(NOW), person()] {
             let after = run(&found, &by).unwrap();
             assert_eq!((after.redrives, &after.budget_release), (1, &found.budget_release));
         }
@@ -204,6 +213,18 @@ mod tests {
         let after = run(&found, &fresh).unwrap();
         assert_eq!(after.redrives, 2);
         assert_eq!(after.budget_release.as_deref(), Some("build-2"));
+    }
+
+    #[test]
+    fn a_persons_redrive_keeps_who_why_and_when_and_others_leave_that_as_it_was() {
+        let after = run(&dead(FailureClass::Permanent), &person()).unwrap();
+        let kept = ByHand { by: "ada".to_owned(), reason: "mended".to_owned(), at: NOW };
+        assert_eq!(after.by_hand, Some(kept));
+        for by in [message(NOW), steward(NOW.plus(5))] {
+            assert_eq!(run(&dead(FailureClass::Transient), &by).unwrap().by_hand, None);
+            let found = Life { by_hand: after.by_hand.clone(), ..dead(FailureClass::Transient) };
+            assert_eq!(run(&found, &by).unwrap().by_hand, after.by_hand);
+        }
     }
 
     #[test]
@@ -246,22 +267,19 @@ mod tests {
 
     #[test]
     fn a_person_redrives_even_a_permanent_row() {
-        assert!(run(&dead(FailureClass::Permanent), &ask(RedriveBy::Person)).is_ok());
+        assert!(run(&dead(FailureClass::Permanent), &person()).is_ok());
     }
 
     #[test]
     fn nothing_but_a_dead_row_is_redriven() {
         for found in lives().filter(|found| found.status != Status::Dead) {
-            for by in [message(NOW), steward(NOW.plus(5)), ask(RedriveBy::Person)] {
+            for by in [message(NOW), steward(NOW.plus(5)), person()] {
                 assert_eq!(run(&found, &by), Err(RedriveRefusal::NotDead));
             }
         }
-        let missing = redrive(None, &ask(RedriveBy::Person), &Policy::default());
+        let missing = redrive(None, &person(), &Policy::default());
         assert_eq!(missing, Err(RedriveRefusal::Missing));
-        assert_eq!(
-            run(&newer(Status::Dead), &ask(RedriveBy::Person)),
-            Err(RedriveRefusal::UnknownFormat)
-        );
+        assert_eq!(run(&newer(Status::Dead), &person()), Err(RedriveRefusal::UnknownFormat));
     }
 
     #[test]

@@ -131,7 +131,10 @@ impl Model {
                 let code = 2 + u16::from(fresh) + 2 * u16::from(cure);
                 (RedriveBy::Steward { seen_due_at, release }, code)
             }
-            Who::Person => (RedriveBy::Person, 6),
+            Who::Person => {
+                let (by, reason) = ("p".to_owned(), "r".to_owned());
+                (RedriveBy::Person { by, reason }, 6)
+            }
         };
         self.ask(Verb::Redrive, [life, row.into(), code, 0, 0, 0, 0], |model| {
             let found = model.lives.get(life).cloned();
@@ -353,7 +356,7 @@ fn evidence(key: &ledger::EventKey, has_hash: bool) -> Evidence {
 /// make. What is forgotten in one status is written again on every way into a status where it is
 /// read.
 fn abstracted(life: &Life, due_detail: bool) -> Life {
-    let mut life = Life { sweeps: 0, ..life.clone() };
+    let mut life = Life { sweeps: 0, by_hand: None, ..life.clone() };
     match life.status {
         Status::Claimed | Status::Processing | Status::Waiting => {
             life.failure = None;

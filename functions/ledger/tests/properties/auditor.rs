@@ -126,7 +126,7 @@ impl Auditor {
                 let before = fact.before.expect("a row");
                 assert_eq!(before.status, Status::Dead, "a budget for a row that lives");
                 assert_eq!(self.effects, 0, "a row that had its effect was redriven");
-                Self::judge_grant(before, &ask.by, policy);
+                Self::judge_grant(before, after, &ask.by, policy);
                 self.runs = 0;
             }
             Request::Sweep(_) => {
@@ -146,7 +146,7 @@ impl Auditor {
     }
 
     /// Who may grant a budget.
-    fn judge_grant(dead: &Life, by: &RedriveBy, policy: &Policy) {
+    fn judge_grant(dead: &Life, after: &Life, by: &RedriveBy, policy: &Policy) {
         let failure = dead.failure.as_ref().expect("a dead row has a reason");
         match by {
             RedriveBy::Message { sent_at } => {
@@ -158,7 +158,10 @@ impl Auditor {
                 let due_at = dead.open.expect("a place in the index").due_at;
                 assert_eq!(*seen_due_at, due_at, "redriven on the strength of an old look");
             }
-            RedriveBy::Person => {}
+            RedriveBy::Person { by, reason } => {
+                let kept = after.by_hand.as_ref().map(|hand| (&hand.by, &hand.reason));
+                assert_eq!(kept, Some((by, reason)), "a redrive by nobody");
+            }
         }
     }
 

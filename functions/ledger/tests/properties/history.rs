@@ -202,7 +202,10 @@ impl Play {
                 let seen_due_at = due.minus(u64::from(is_stale));
                 (actor, redrive(RedriveBy::Steward { seen_due_at, release: None }))
             }
-            Op::RedriveByPerson { actor } => (actor, redrive(RedriveBy::Person)),
+            Op::RedriveByPerson { actor } => {
+                let (by, reason) = (format!("p{actor}"), String::new());
+                (actor, redrive(RedriveBy::Person { by, reason }))
+            }
             Op::Sweep { actor, is_stale } => {
                 let sweeps = self.life().map_or(0, |life| life.sweeps);
                 let seen_due_at = due.minus(u64::from(is_stale));

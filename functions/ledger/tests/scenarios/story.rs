@@ -161,7 +161,10 @@ impl Story {
             ("fail", ["by", actor, how @ ..]) => self.fail(event, actor, how),
             ("wait", ["by", actor]) => Ok(self.wait(event, actor)),
             ("wait", ["by", actor, "in", "sequence"]) => self.wait_in_sequence(event, actor),
-            ("redrive", ["by", actor]) => Ok(self.redrive(event, actor, RedriveBy::Person)),
+            ("redrive", ["by", actor]) => {
+                let (by, reason) = ((*actor).to_owned(), "by hand".to_owned());
+                Ok(self.redrive(event, actor, RedriveBy::Person { by, reason }))
+            }
             ("redrive", ["by", actor, "message", time]) => {
                 let sent_at = self.stage.began.plus(duration(time)?);
                 Ok(self.redrive(event, actor, RedriveBy::Message { sent_at }))

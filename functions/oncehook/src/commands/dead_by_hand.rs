@@ -1,17 +1,17 @@
 //! `dead redrive` and `dead resolve`: what a person does to dead events, one key after another.
 //!
 //! A redrive gives a fresh budget and puts the row back under the steward's eye in one write;
-//! then its message is sent. Should the send fail, the steward sends it within two minutes. A
+//! then its message is sent. The row keeps who and why. Should the send fail, the steward sends it within two minutes. A
 //! resolve settles the row for good and keeps who did it and why.
 
 use crate::{
-    args::ByHand,
+    args::{ByHand, Redrive},
     failure::Failure,
     output::{Fact, Page, Report, Table, Tone, count, quoted, shown},
 };
 use ledger::{
     EventKey, Message, Millis, Status,
-    verbs::{Redrive, RedriveBy, RedriveRefusal, Resolve, ResolveRefusal},
+    verbs::{self, RedriveBy, RedriveRefusal, Resolve, ResolveRefusal},
 };
 use serde::Serialize;
 use workflow::ports::{Clock, Ledger, Outbox, Refused};
@@ -28,36 +28,34 @@ pub(crate) struct Done {
 
 /// What became of one key.
 #[derive(Debug, Serialize)]
-struct Handled {
-    key: EventKey,
-    done: bool,
-    said: String,
+pub(crate) struct Handled {
+    pub(crate) key: EventKey,
+    pub(crate) done: bool,
+    pub(crate) said: String,
 }
 
 /// Gives dead events a fresh budget and sends their messages.
 pub(crate) async fn redrive(
     ports: &(impl Ledger + Outbox + Clock),
-    args: &ByHand,
+    args: &Redrive,
 ) -> Result<Done, Failure> {
     let mut results = Vec::new();
     for key in &args.keys {
-        let (done, said) = redrive_one(ports, key).await?;
+        let (done, said) = redrive_one(ports, key, args).await?;
         results.push(Handled { key: key.clone(), done, said });
     }
-    Ok(done(args, results, "see how it went:\n  oncehook events show KEY"))
+    Ok(done(&args.by_hand(), results, "see how it went:\n  oncehook events show KEY"))
 }
 
-async fn redrive_one(
+/// Gives one dead event a fresh budget and sends its message. Whether, and what to say of it.
+pub(crate) async fn redrive_one(
     ports: &(impl Ledger + Outbox + Clock),
     key: &EventKey,
+    args: &Redrive,
 ) -> Result<(bool, String), Failure> {
-    let ask = Redrive { by: RedriveBy::Person, now: ports.now(), shard: key.shard() };
-    match ports.redrive(key, &ask).await? {
-        Ok(()) | Err(Refused { why: RedriveRefusal::Mine, .. }) => {}
-        Err(Refused { why, row }) => {
-            let status = row.map(|row| row.life.status);
-            return Ok((false, refusal_of_redrive(why, status)));
-        }
+    let revived = revive_one(ports, key, args).await?;
+    if !revived.0 {
+        return Ok(revived);
     }
     let Some(row) = ports.row(key).await? else {
         return Ok((false, "gone in the meantime".to_owned()));
@@ -70,6 +68,25 @@ async fn redrive_one(
                 "fresh budget given, but not sent ({error}); the steward sends it within two minutes"
             );
             (true, said)
+        }
+    })
+}
+
+/// Gives one dead event a fresh budget. Whether, and what to say of it.
+pub(crate) async fn revive_one(
+    ports: &(impl Ledger + Clock),
+    key: &EventKey,
+    args: &Redrive,
+) -> Result<(bool, String), Failure> {
+    let by = RedriveBy::Person { by: args.by.clone(), reason: args.reason.clone() };
+    let ask = verbs::Redrive { by, now: ports.now(), shard: key.shard() };
+    Ok(match ports.redrive(key, &ask).await? {
+        Ok(()) | Err(Refused { why: RedriveRefusal::Mine, .. }) => {
+            (true, "fresh budget given".to_owned())
+        }
+        Err(Refused { why, row }) => {
+            let status = row.map(|row| row.life.status);
+            (false, refusal_of_redrive(why, status))
         }
     })
 }

@@ -14,7 +14,7 @@ use crate::{
 use ledger::{Bucket, FailureClass, Millis, Row, Status};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use workflow::ports::{Clock, Ledger};
 
 /// Rows shown of one group.
@@ -74,12 +74,23 @@ pub(crate) async fn run(ports: &(impl Ledger + Clock), args: &DeadList) -> Resul
     Ok(Listed { dead: count, groups, more, now })
 }
 
-/// A failure's text without what differs from row to row: words with digits in them.
+/// A failure's text without what differs from row to row: ids, numbers, addresses, and what was
+/// found in the event, which errors quote.
 fn fingerprint(error: &str) -> String {
-    let words = error.split_whitespace();
-    let words =
-        words.map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "#" } else { word });
-    words.collect::<Vec<_>>().join(" ")
+    let unquoted: String =
+        error.split('"').enumerate().map(|(n, part)| if n % 2 == 0 { part } else { "#" }).collect();
+    let words = unquoted.split_whitespace();
+    words.map(|word| if is_of_one_row(word) { "#" } else { word }).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a word is likely to be another for each row: it has a digit, is an address, or is an id
+/// such as `sub_AbCdEf`.
+fn is_of_one_row(word: &str) -> bool {
+    let is_id = word.rsplit_once('_').is_some_and(|(_, tail)| {
+        let upper = tail.contains(|c: char| c.is_ascii_uppercase());
+        upper && tail.contains(|c: char| c.is_ascii_lowercase())
+    });
+    word.contains(|c: char| c.is_ascii_digit()) || word.contains("://") || is_id
 }
 
 fn group(rows: Vec<Row>, now: Millis) -> Group {
@@ -105,6 +116,12 @@ fn next(rows: &[Row], now: Millis) -> String {
     let soonest = by_itself.min();
     let is_conflict = rows.iter().any(|row| explain::is_conflict(&row.evidence.key));
     let redrive = "  oncehook dead redrive KEY... --by YOU --reason WHY";
+    let together = one_build(rows).map_or_else(
+        || redrive.to_owned(),
+        |build| {
+            format!("  oncehook dead redrive --release {} --by YOU --reason WHY", quoted(build))
+        },
+    );
     let look = format!("  oncehook dead show {word}");
     match (is_conflict, soonest) {
         (true, _) => format!("compare the bodies, then resolve:\n{look}"),
@@ -112,12 +129,18 @@ fn next(rows: &[Row], now: Millis) -> String {
             format!("redriven by itself, the first {}; sooner:\n{redrive}", relative(at, now))
         }
         (false, None) if rows.iter().any(|row| explain::is_permanent(&row.life)) => {
-            format!("see what is wrong:\n{look}\nmend it, deploy, then:\n{redrive}")
+            format!("see what is wrong:\n{look}\nmend it, deploy, then:\n{together}")
         }
         (false, None) => {
             format!("automatic redrives are spent; when the cause is gone:\n{redrive}")
         }
     }
+}
+
+/// The build under which all of them died, if it is one.
+fn one_build(rows: &[Row]) -> Option<&str> {
+    let build = rows.first()?.life.release.as_deref();
+    build.filter(|_| rows.iter().all(|row| row.life.release.as_deref() == build))
 }
 
 impl Report for Listed {
@@ -145,6 +168,12 @@ impl Report for Listed {
                 let from =
                     if first == last { String::new() } else { format!("{} to ", utc(first)) };
                 facts.push(Fact::new("died", format!("{from}{}", when(last, self.now))));
+            }
+            let builds: BTreeSet<&str> =
+                group.found.iter().filter_map(|row| row.life.release.as_deref()).collect();
+            if !builds.is_empty() {
+                let builds: Vec<String> = builds.into_iter().map(shown).collect();
+                facts.push(Fact::new("build", builds.join(", ")));
             }
             facts.push(Fact::new("next", group.next.clone()));
             page.facts(&facts);
@@ -188,5 +217,9 @@ mod tests {
         assert_eq!(a, b);
         assert_ne!(a, fingerprint("no answer from evt_9y after 7 ms: refused"));
         assert_eq!(fingerprint("version at /created is null"), "version at /created is null");
+        let a = fingerprint("the id at /x is \"in hand\", from https://a.example/v/sub_AbC");
+        assert_eq!(a, fingerprint("the id at /x is \"\", from https://b.example/v/sub_XyZ"));
+        assert_eq!(fingerprint("no sub_AbCdEf"), fingerprint("no sub_GhIjKl"));
+        assert_ne!(fingerprint("field past_due"), fingerprint("field paid_out"), "words stay");
     }
 }

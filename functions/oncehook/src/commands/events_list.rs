@@ -1,28 +1,23 @@
 //! `events list`: the newest events of a window, by the index `by_day`.
 //!
-//! The index has a partition for each source, day and shard. Days are taken newest first; within
-//! a day all partitions are read side by side and merged, a page at a time, until enough events
-//! are found. The index holds keys only, so each listed row is read, and with a filter each row
-//! of the window until enough match.
+//! The index holds keys only, so each listed row is read, and with a filter each row of the window
+//! until enough match.
 
 use crate::{
     args::EventsList,
-    explain,
+    context, explain,
     failure::Failure,
     output::{Page, Report, Table, Tone, count, shown},
     rows,
     time::{self, relative, utc},
+    window::Walk,
 };
 use config::Config;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use ledger::{Life, Millis, Row, SHARDS, SourceName};
+use ledger::{Millis, Row};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use workflow::ports::{Clock, DayEntry, Ledger};
 
-/// Entries in one page of a partition.
-const PAGE: u32 = 100;
 /// Rows that a filter may read before it asks for a narrower window.
 const READS_MAX: usize = 20_000;
 /// Rows read at a time while filtering.
@@ -52,51 +47,28 @@ pub(crate) async fn run(
     let now = ports.now();
     let (since, until) =
         (args.since.resolve(now), args.until.map_or(now, |until| until.resolve(now)));
-    if since > until {
-        return Err(Failure::usage(format!(
-            "--since {} is after --until {}",
-            utc(since),
-            utc(until)
-        )));
-    }
-    let sources = sources(config, args);
+    ordered(since, until)?;
     let limit = args.limit as usize;
     let mut search = Search { rows: Vec::new(), reads: 0, more: None };
-    for day in time::days(since, until) {
-        let mut partitions = open_day(ports, &sources, &day, (since, until)).await?;
-        loop {
-            let wanted = if is_filtered(args) { ROWS_AT_A_TIME } else { limit - search.rows.len() };
-            let entries = newest(ports, &mut partitions, wanted.max(1)).await?;
-            if entries.is_empty() {
-                break;
-            }
-            search.take(ports, args, entries, limit).await?;
-            if search.more.is_some() {
-                return Ok(listed(search, (since, until), now));
-            }
+    let mut walk =
+        Walk::new(context::sources(config, args.filter.source.as_ref()), (since, until), true);
+    while search.more.is_none() {
+        let wanted = if args.filter.is_open() { limit - search.rows.len() } else { ROWS_AT_A_TIME };
+        let entries = walk.next(ports, wanted.max(1)).await?;
+        if entries.is_empty() {
+            break;
         }
+        search.take(ports, args, entries, limit).await?;
     }
     Ok(listed(search, (since, until), now))
 }
 
-/// The sources to look through. One that is no longer configured may still have rows.
-fn sources(config: &Config, args: &EventsList) -> Vec<SourceName> {
-    match &args.source {
-        Some(name) => vec![name.clone()],
-        None => config.sources().map(|source| source.name.clone()).collect(),
+/// A window that ends before it begins is a mistake of the caller's.
+pub(crate) fn ordered(since: Millis, until: Millis) -> Result<(), Failure> {
+    if since <= until {
+        return Ok(());
     }
-}
-
-fn is_filtered(args: &EventsList) -> bool {
-    !args.status.is_empty() || !args.event_type.is_empty()
-}
-
-fn matches(args: &EventsList, life: &Life, event_type: &str) -> bool {
-    let status =
-        args.status.is_empty() || args.status.iter().any(|standing| standing.is_met_by(life));
-    let kind =
-        args.event_type.is_empty() || args.event_type.iter().any(|known| known == event_type);
-    status && kind
+    Err(Failure::usage(format!("--since {} is after --until {}", utc(since), utc(until))))
 }
 
 /// Rows found so far.
@@ -116,7 +88,7 @@ impl Search {
     ) -> Result<(), Failure> {
         self.reads += entries.len();
         for row in rows::read(ports, entries.into_iter().map(|entry| entry.key)).await? {
-            if self.rows.len() < limit && matches(args, &row.life, &row.evidence.event_type) {
+            if self.rows.len() < limit && args.filter.is_met_by(&row) {
                 self.rows.push(row);
             }
         }
@@ -130,88 +102,6 @@ impl Search {
         }
         Ok(())
     }
-}
-
-/// One partition of a day: what was read of it and not yet used, newest first.
-struct Partition {
-    name: String,
-    window: (Millis, Millis),
-    /// Newest last, to be popped.
-    buffer: Vec<DayEntry>,
-    /// Entries of the millisecond at which the last page ended.
-    seen: BTreeSet<String>,
-    page: u32,
-    is_exhausted: bool,
-}
-
-impl Partition {
-    /// Reads the next page. A page ends at a time, and other entries may have that very time: it
-    /// is read again, and what is known left out.
-    async fn fill(&mut self, ledger: &impl Ledger) -> Result<(), Failure> {
-        while self.buffer.is_empty() && !self.is_exhausted {
-            let (since, until) = self.window;
-            let page = ledger.day(&self.name, since, until, true, self.page).await?;
-            self.is_exhausted = page.len() < self.page as usize;
-            let last = page.last().map_or(since, |entry| entry.received_at);
-            let ends = page.iter().filter(|entry| entry.received_at == last);
-            let ends: BTreeSet<String> = ends.map(|entry| entry.key.to_string()).collect();
-            let fresh = page.into_iter().filter(|entry| !self.seen.contains(entry.key.as_str()));
-            self.buffer = fresh.collect();
-            self.buffer.reverse();
-            if self.buffer.is_empty() {
-                // More events of one millisecond than a page holds.
-                self.page = self.page.saturating_mul(2);
-            }
-            self.seen = ends;
-            self.window = (since, last);
-        }
-        Ok(())
-    }
-}
-
-/// The partitions of one day, each with its first page.
-async fn open_day(
-    ledger: &impl Ledger,
-    sources: &[SourceName],
-    day: &str,
-    window: (Millis, Millis),
-) -> Result<Vec<Partition>, Failure> {
-    let names =
-        sources.iter().flat_map(|source| (0..SHARDS).map(move |n| format!("{source}#{day}#{n}")));
-    let partitions = names.map(|name| async move {
-        let mut partition = Partition {
-            name,
-            window,
-            buffer: Vec::new(),
-            seen: BTreeSet::new(),
-            page: PAGE,
-            is_exhausted: false,
-        };
-        partition.fill(ledger).await?;
-        Ok(partition)
-    });
-    stream::iter(partitions).buffer_unordered(rows::AT_ONCE).try_collect().await
-}
-
-/// Takes the newest `most` entries of a day.
-async fn newest(
-    ledger: &impl Ledger,
-    partitions: &mut [Partition],
-    most: usize,
-) -> Result<Vec<DayEntry>, Failure> {
-    let mut taken = Vec::new();
-    while taken.len() < most {
-        let newest = partitions
-            .iter_mut()
-            .filter(|partition| !partition.buffer.is_empty())
-            .max_by_key(|partition| {
-                partition.buffer.last().map(|entry| (entry.received_at, entry.key.clone()))
-            });
-        let Some(partition) = newest else { break };
-        taken.extend(partition.buffer.pop());
-        partition.fill(ledger).await?;
-    }
-    Ok(taken)
 }
 
 fn listed(search: Search, (since, until): (Millis, Millis), now: Millis) -> Listed {

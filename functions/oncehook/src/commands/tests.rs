@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod recovery;
+mod reports;
+
 use super::{dead_by_hand, dead_list, events_list, events_show, send, state_show, stuck, verify};
 use crate::{
     args::{Command, Dead, Events, State},
@@ -30,14 +33,7 @@ fn read(report: &impl Report) -> (String, Value) {
 }
 
 async fn post(stack: &Stack, line: &str) -> Result<send::Sent, Failure> {
-    let line = format!("oncehook send {line}");
-    let Command::Send(args) = testing::command(&line) else { panic!("{line}") };
-    let sample = testing::sample(args.file.to_str().unwrap());
-    let config = testing::config();
-    let name = args.source.as_ref().map_or(sample.source.as_deref(), |name| Some(name.as_str()));
-    let source = config.source(name.unwrap()).unwrap();
-    let keys = keys::of(source, &config, SECRETS).await.unwrap();
-    send::deliver(stack, URL, source, &keys, &sample, &args, || stack.twin.now()).await
+    stack.send(line).await
 }
 
 async fn list(stack: &Stack, line: &str) -> events_list::Listed {

@@ -23,7 +23,7 @@ use verifier::{Key, Rejection, Request, Verified};
 pub(crate) struct Verdict {
     source: String,
     authentic: bool,
-    /// What the receiver answers a refused request.
+    /// What the receiver answers a refused request or a handshake.
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<u16>,
     now: String,
@@ -101,6 +101,9 @@ pub(crate) async fn judge(
         headers: &sample.headers,
         body: &sample.body,
     };
+    if let Some(answer) = source.preset.handshake(&request, &keys, now.0) {
+        return Ok(handshake(source, answer.status, now));
+    }
     let mut verdict = source.preset.verify(&request, &keys, now.0);
     if let (Err(Rejection::NeedsCertificate { url }), Some(pem)) = (&verdict, case.certificate) {
         verdict = source.preset.fetched_certificate(url, pem.as_bytes(), now.0).and_then(|key| {
@@ -119,6 +122,19 @@ pub(crate) async fn judge(
             };
             Ok(refused(source, &rejection, suspect, now))
         }
+    }
+}
+
+/// A request that asks the endpoint to prove itself carries no event.
+fn handshake(source: &Source, status: u16, now: Millis) -> Verdict {
+    let is_answered = (200..300).contains(&status);
+    Verdict {
+        authentic: is_answered,
+        answer: Some(status),
+        cause: (!is_answered).then_some("handshake"),
+        why: (!is_answered).then(|| "the handshake does not repeat a stored token".to_owned()),
+        notes: vec![format!("a handshake: it is answered {status}, and nothing of it is kept")],
+        ..verdict(source, now)
     }
 }
 
@@ -326,3 +342,7 @@ impl Report for Verdict {
         page.facts(&facts);
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests;

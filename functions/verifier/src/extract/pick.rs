@@ -7,138 +7,121 @@
 //! A key that a pointer passes through must not appear twice in its object: parsers disagree about
 //! which one counts, and an id must not depend on the parser.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::ops::ControlFlow;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::pointer::{Pointer, list_index};
 use crate::UnusableReason;
 
-/// A JSON Pointer (RFC 6901) other than the empty one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pointer {
-    text: String,
-    tokens: Vec<String>,
+/// Called with each element of a list, in order, until it breaks.
+type EachElement<'e, 'd> = &'e mut dyn FnMut(&'d RawValue) -> ControlFlow<()>;
+
+/// Pointers, arranged so that one pass over a text finds what stands at all of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Picker {
+    pointers: Vec<Pointer>,
+    list: Option<Pointer>,
+    root: Node,
 }
 
-impl Pointer {
-    /// Reads `/data/object/id`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let path = text.strip_prefix('/')?;
-        let tokens = path.split('/').map(unescape).collect::<Option<Vec<_>>>()?;
-        Some(Self { text: text.to_owned(), tokens })
+impl Picker {
+    pub(crate) fn new(pointers: Vec<Pointer>) -> Self {
+        Self::arranged(pointers, None)
     }
 
-    pub(crate) fn as_str(&self) -> &str {
-        &self.text
+    /// Picks at `pointers`, and the elements of the list at `list`.
+    pub(crate) fn with_list(pointers: Vec<Pointer>, list: Pointer) -> Self {
+        Self::arranged(pointers, Some(list))
     }
-}
 
-fn unescape(token: &str) -> Option<String> {
-    let mut characters = token.chars();
-    let mut plain = String::with_capacity(token.len());
-    while let Some(character) = characters.next() {
-        plain.push(match character {
-            '~' => match characters.next() {
-                Some('0') => '~',
-                Some('1') => '/',
-                Some(_) | None => return None,
-            },
-            other => other,
-        });
-    }
-    Some(plain)
-}
-
-/// The values at `wanted`, in that order; `None` where there is nothing.
-pub(crate) fn pick<'d>(
-    text: &'d str,
-    wanted: &[Pointer],
-) -> Result<Vec<Option<&'d RawValue>>, UnusableReason> {
-    let mut root = Node::default();
-    for (index, pointer) in wanted.iter().enumerate() {
-        root.insert(index, &pointer.tokens);
-    }
-    let mut found = Found { values: vec![None; wanted.len()], duplicate: None };
-    descend(text, &root, &mut found)
-        .map_err(|error| UnusableReason::NotJson { line: error.line(), column: error.column() })?;
-    match found.duplicate {
-        Some(index) => Err(UnusableReason::DuplicateKey {
-            at: wanted.get(index).map_or_else(String::new, |pointer| pointer.text.clone()),
-        }),
-        None => Ok(found.values),
-    }
-}
-
-/// Up to `max` elements of a JSON array, and how many it has.
-pub(crate) fn elements(raw: &RawValue, max: usize) -> Option<(Vec<&RawValue>, usize)> {
-    struct Elements {
-        max: usize,
-    }
-    impl<'d> Visitor<'d> for Elements {
-        type Value = (Vec<&'d RawValue>, usize);
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an array")
+    fn arranged(pointers: Vec<Pointer>, list: Option<Pointer>) -> Self {
+        let mut root = Node::default();
+        for (index, pointer) in pointers.iter().enumerate() {
+            root.insert(End::Value(index), pointer.tokens());
         }
+        if let Some(list) = &list {
+            root.insert(End::List(pointers.len()), list.tokens());
+        }
+        Self { pointers, list, root }
+    }
 
-        fn visit_seq<A: SeqAccess<'d>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut kept = Vec::new();
-            while kept.len() < self.max {
-                let Some(element) = seq.next_element::<&'d RawValue>()? else {
-                    let count = kept.len();
-                    return Ok((kept, count));
-                };
-                kept.push(element);
+    /// The members of the outermost object that any pointer passes through.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &str> {
+        self.root.children.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// How many values a pick has.
+    pub(crate) const fn len(&self) -> usize {
+        self.pointers.len()
+    }
+
+    /// The values at the pointers, in their order; `None` where there is nothing.
+    pub(crate) fn pick<'d>(
+        &self,
+        text: &'d str,
+    ) -> Result<Vec<Option<&'d RawValue>>, UnusableReason> {
+        self.pick_each(text, &mut |_| ControlFlow::Break(())).map(|(values, _)| values)
+    }
+
+    /// The values at the pointers, and how many elements the list has; `None` where there is no
+    /// list. The elements go through `each` on the way, whatever the text turns out to be: what it
+    /// gathered is worth something only once this succeeds.
+    pub(crate) fn pick_each<'d>(
+        &self,
+        text: &'d str,
+        each: EachElement<'_, 'd>,
+    ) -> Result<(Vec<Option<&'d RawValue>>, Option<usize>), UnusableReason> {
+        let values = vec![None; self.pointers.len()];
+        let mut found = Found { values, duplicate: None, each, count: None };
+        descend(text, &self.root, &mut found).map_err(|error| UnusableReason::NotJson {
+            line: error.line(),
+            column: error.column(),
+        })?;
+        match found.duplicate {
+            Some(index) => {
+                let pointer = self.pointers.get(index).or(self.list.as_ref());
+                let at = pointer.map_or_else(String::new, |pointer| pointer.as_str().to_owned());
+                Err(UnusableReason::DuplicateKey { at })
             }
-            let mut count = kept.len();
-            while seq.next_element::<IgnoredAny>()?.is_some() {
-                count = count.saturating_add(1);
-            }
-            Ok((kept, count))
+            None => Ok((found.values, found.count)),
         }
     }
-    serde_json::Deserializer::from_str(raw.get()).deserialize_seq(Elements { max }).ok()
 }
 
-/// The text of a string or number; `None` for anything else.
-pub(crate) fn scalar(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let text = raw.get();
-    match text.as_bytes().first()? {
-        b'"' => serde_json::from_str::<String>(text).ok().map(Cow::Owned),
-        b'-' | b'0'..=b'9' => Some(Cow::Borrowed(text)),
-        _ => None,
-    }
+/// What a pointer is for, with its number.
+#[derive(Clone, Copy)]
+enum End {
+    Value(usize),
+    List(usize),
 }
 
-/// The text of a string, number, or boolean; `None` for anything else.
-pub(crate) fn scalar_or_bool(raw: &RawValue) -> Option<Cow<'_, str>> {
-    match raw.get() {
-        text @ ("true" | "false") => Some(Cow::Borrowed(text)),
-        _ => scalar(raw),
-    }
-}
-
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Node {
     /// Pointers that end here.
     ends: Vec<usize>,
+    /// The number of the pointer to the list whose elements are wanted, if it ends here.
+    list: Option<usize>,
     children: Vec<(String, Node)>,
 }
 
 impl Node {
-    fn insert(&mut self, index: usize, tokens: &[String]) {
+    fn insert(&mut self, end: End, tokens: &[String]) {
         let Some((token, rest)) = tokens.split_first() else {
-            self.ends.push(index);
+            match end {
+                End::Value(index) => self.ends.push(index),
+                End::List(index) => self.list = Some(index),
+            }
             return;
         };
         if let Some((_, child)) = self.children.iter_mut().find(|(name, _)| name == token) {
-            child.insert(index, rest);
+            child.insert(end, rest);
             return;
         }
         let mut child = Self::default();
-        child.insert(index, rest);
+        child.insert(end, rest);
         self.children.push((token.clone(), child));
     }
 
@@ -147,28 +130,32 @@ impl Node {
         self.ends
             .first()
             .copied()
+            .or(self.list)
             .or_else(|| self.children.first().and_then(|(_, child)| child.any()))
     }
 }
 
-struct Found<'d> {
+struct Found<'e, 'd> {
     values: Vec<Option<&'d RawValue>>,
     /// The pointer that a repeated key belongs to.
     duplicate: Option<usize>,
+    each: EachElement<'e, 'd>,
+    /// How many elements the list has.
+    count: Option<usize>,
 }
 
-fn descend<'d>(text: &'d str, node: &Node, found: &mut Found<'d>) -> serde_json::Result<()> {
+fn descend<'d>(text: &'d str, node: &Node, found: &mut Found<'_, 'd>) -> serde_json::Result<()> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     Seed { node, found }.deserialize(&mut deserializer)?;
     deserializer.end()
 }
 
-struct Seed<'n, 'f, 'd> {
+struct Seed<'n, 'f, 'e, 'd> {
     node: &'n Node,
-    found: &'f mut Found<'d>,
+    found: &'f mut Found<'e, 'd>,
 }
 
-impl<'d> DeserializeSeed<'d> for Seed<'_, '_, 'd> {
+impl<'d> DeserializeSeed<'d> for Seed<'_, '_, '_, 'd> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'d>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -192,7 +179,7 @@ impl<'d> DeserializeSeed<'d> for Seed<'_, '_, 'd> {
 fn descend_children<'d>(
     text: &'d str,
     node: &Node,
-    found: &mut Found<'d>,
+    found: &mut Found<'_, 'd>,
 ) -> serde_json::Result<()> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     (&mut deserializer).deserialize_any(Seed { node, found })
@@ -207,7 +194,7 @@ macro_rules! nothing_below {
     };
 }
 
-impl<'d> Visitor<'d> for Seed<'_, '_, 'd> {
+impl<'d> Visitor<'d> for Seed<'_, '_, '_, 'd> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -240,25 +227,43 @@ impl<'d> Visitor<'d> for Seed<'_, '_, 'd> {
     }
 
     fn visit_seq<A: SeqAccess<'d>>(self, mut seq: A) -> Result<(), A::Error> {
-        let numbered: Vec<(usize, &Node)> = self
-            .node
+        let Self { node, found } = self;
+        let numbered: Vec<(usize, &Node)> = node
             .children
             .iter()
-            .filter_map(|(name, node)| Some((place(name)?, node)))
+            .filter_map(|(name, node)| Some((list_index(name)?, node)))
             .collect();
+        let mut flow =
+            if node.list.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         let mut index: usize = 0;
         loop {
-            let more = match numbered.iter().find(|(wanted, _)| *wanted == index) {
+            let child = numbered.iter().find(|(wanted, _)| *wanted == index);
+            let more = match child {
+                _ if flow.is_continue() => {
+                    let element = seq.next_element::<&'d RawValue>()?;
+                    if let Some(element) = element {
+                        flow = (found.each)(element);
+                        if let Some((_, node)) = child {
+                            descend_children(element.get(), node, found)
+                                .map_err(serde::de::Error::custom)?;
+                        }
+                    }
+                    element.is_some()
+                }
                 Some((_, node)) => {
-                    seq.next_element_seed(Seed { node, found: &mut *self.found })?.is_some()
+                    seq.next_element_seed(Seed { node, found: &mut *found })?.is_some()
                 }
                 None => seq.next_element::<IgnoredAny>()?.is_some(),
             };
             if !more {
-                return Ok(());
+                break;
             }
             index = index.saturating_add(1);
         }
+        if node.list.is_some() {
+            found.count = Some(index);
+        }
+        Ok(())
     }
 }
 
@@ -285,21 +290,18 @@ impl Visitor<'_> for ChildNamed<'_> {
     }
 }
 
-/// The place in a list that a token names: digits without a leading zero (RFC 6901, section 4).
-fn place(token: &str) -> Option<usize> {
-    let canonical = token == "0"
-        || (!token.starts_with('0') && token.bytes().all(|byte| byte.is_ascii_digit()));
-    canonical.then(|| token.parse().ok()).flatten()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Pointer, elements, pick, scalar};
+    use super::{Picker, Pointer};
     use crate::UnusableReason;
+    use std::ops::ControlFlow::{Break, Continue};
+
+    fn picker(at: &[&str]) -> Picker {
+        Picker::new(at.iter().map(|at| Pointer::parse(at).unwrap()).collect())
+    }
 
     fn texts(json: &str, at: &[&str]) -> Vec<Option<String>> {
-        let pointers: Vec<Pointer> = at.iter().map(|at| Pointer::parse(at).unwrap()).collect();
-        let found = pick(json, &pointers).unwrap();
+        let found = picker(at).pick(json).unwrap();
         found.into_iter().map(|raw| raw.map(|raw| raw.get().to_owned())).collect()
     }
 
@@ -323,39 +325,45 @@ mod tests {
     }
 
     #[test]
-    fn pointers_follow_rfc_6901() {
+    fn tokens_are_taken_as_they_are_meant() {
         let found = texts(r#"{"a/b":1,"m~n":2,"":{"":3}}"#, &["/a~1b", "/m~0n", "//"]);
         assert_eq!(found, ["1", "2", "3"].map(|text| Some(text.to_owned())));
-        for text in ["", "a", "/a~", "/a~2"] {
-            assert_eq!(Pointer::parse(text), None, "{text}");
-        }
     }
 
     #[test]
     fn a_repeated_key_is_named_by_its_pointer() {
-        let pointers = [Pointer::parse("/a/b").unwrap()];
         for json in [r#"{"a":{"b":1,"b":2}}"#, r#"{"a":1,"a":{"b":2}}"#] {
             let expected = UnusableReason::DuplicateKey { at: "/a/b".to_owned() };
-            assert_eq!(pick(json, &pointers).unwrap_err(), expected);
+            assert_eq!(picker(&["/a/b"]).pick(json).unwrap_err(), expected);
         }
     }
 
     #[test]
     fn the_first_error_has_a_place() {
-        let error = pick("{\n  \"a\": x}", &[]).unwrap_err();
+        let error = picker(&[]).pick("{\n  \"a\": x}").unwrap_err();
         assert_eq!(error, UnusableReason::NotJson { line: 2, column: 8 });
     }
 
     #[test]
-    fn elements_are_counted_beyond_the_limit() {
-        let pointers = [Pointer::parse("/a").unwrap()];
-        let found = pick(r#"{"a":[1, "2" ,{}]}"#, &pointers).unwrap();
-        let list = found.first().copied().flatten().unwrap();
-        let (kept, count) = elements(list, 2).unwrap();
-        assert_eq!(kept.iter().map(|raw| raw.get()).collect::<Vec<_>>(), ["1", "\"2\""]);
-        assert_eq!(count, 3);
-        let whole = elements(list, 9).unwrap();
-        assert_eq!((whole.0.len(), whole.1), (3, 3));
-        assert!(kept.first().and_then(|raw| scalar(raw)).is_some());
+    fn elements_are_counted_beyond_the_last_that_is_wanted() {
+        let pointers = ["/b", "/a/3/x"].map(|at| Pointer::parse(at).unwrap());
+        let picker = Picker::with_list(pointers.to_vec(), Pointer::parse("/a").unwrap());
+        let json = r#"{"a":[1, "2" ,{},{"x":4}],"b":5}"#;
+        for wanted in 1..9 {
+            let mut kept = Vec::new();
+            let (values, count) = picker
+                .pick_each(json, &mut |element| {
+                    kept.push(element.get());
+                    if kept.len() < wanted { Continue(()) } else { Break(()) }
+                })
+                .unwrap();
+            let all = ["1", "\"2\"", "{}", r#"{"x":4}"#];
+            assert_eq!((kept.as_slice(), count), (&all[..wanted.min(4)], Some(4)));
+            let values: Vec<_> = values.into_iter().map(|value| value.unwrap().get()).collect();
+            assert_eq!(values, ["5", "4"]);
+        }
+        assert_eq!(picker.pick_each(r#"{"a":{}}"#, &mut |_| Break(())).unwrap().1, None);
+        let twice = picker.pick(r#"{"a":[],"a":[]}"#).unwrap_err();
+        assert_eq!(twice, UnusableReason::DuplicateKey { at: "/a".to_owned() });
     }
 }

@@ -4,12 +4,17 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::pick::{Pointer, scalar, scalar_or_bool};
+use super::pointer::Pointer;
+use super::scalar::{scalar, scalar_or_bool};
 use crate::preset::section::{PresetDefect, Section};
 use crate::{HeaderLookup, Headers};
 
 /// What a preset's places are written like.
 const ALLOWED: &str = "`/pointer`, `envelope:/pointer` or `header:name`, alternatives cut by ` | `";
+
+/// The longest value that is read as text; a longer one is nobody's id, type or time. Beyond 1,024
+/// bytes the ledger keeps an id as its hash.
+const TEXT_BYTES_MAX: usize = 16 * 1_024;
 
 /// One place, or several of which the first with a usable value counts.
 #[derive(Clone, Debug)]
@@ -29,6 +34,8 @@ enum Spot {
 /// Every pointer a preset needs, so that one pass finds them all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Picks {
+    /// Whether events stand in a batch; otherwise an event is its own envelope.
+    pub(crate) in_batch: bool,
     pub(crate) item: Vec<Pointer>,
     pub(crate) envelope: Vec<Pointer>,
 }
@@ -91,7 +98,11 @@ impl Spot {
         }
         if let Some(pointer) = text.strip_prefix("envelope:") {
             let pointer = Pointer::parse(pointer)?;
-            return Some(Self::Envelope(number(&mut picks.envelope, pointer)));
+            return Some(if picks.in_batch {
+                Self::Envelope(number(&mut picks.envelope, pointer))
+            } else {
+                Self::Item(number(&mut picks.item, pointer))
+            });
         }
         let pointer = Pointer::parse(text)?;
         Some(Self::Item(number(&mut picks.item, pointer)))
@@ -102,9 +113,13 @@ impl Spot {
         sight: &Sight<'s, '_>,
         read: impl Fn(&'s RawValue) -> Option<Cow<'s, str>>,
     ) -> Option<Cow<'s, str>> {
+        let read = |values: &[Option<&'s RawValue>], index: usize| {
+            let value = values.get(index).copied()??;
+            if value.get().len() <= TEXT_BYTES_MAX { read(value) } else { None }
+        };
         match self {
-            Self::Item(index) => read(sight.item.get(*index).copied()??),
-            Self::Envelope(index) => read(sight.envelope.get(*index).copied()??),
+            Self::Item(index) => read(sight.item, *index),
+            Self::Envelope(index) => read(sight.envelope, *index),
             Self::Header(name) => header(sight, name).map(Cow::Borrowed),
         }
     }

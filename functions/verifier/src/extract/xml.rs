@@ -9,10 +9,13 @@ use serde_json::{Map, Value};
 
 /// Deeper than any provider nests.
 const DEPTH_MAX: usize = 64;
+/// More elements, attributes and texts than any provider's document has.
+const NODES_MAX: u32 = 100_000;
 
-/// `{"<root>": ...}`; `None` when the text is not XML, or nested too deep.
+/// `{"<root>": ...}`; `None` when the text is not XML, nested too deep, or of too many parts.
 pub(crate) fn to_json(xml: &str) -> Option<String> {
-    let document = roxmltree::Document::parse(xml).ok()?;
+    let limits = roxmltree::ParsingOptions { nodes_limit: NODES_MAX, ..Default::default() };
+    let document = roxmltree::Document::parse_with_options(xml, limits).ok()?;
     let root = document.root_element();
     let mut object = Map::new();
     object.insert(root.tag_name().name().to_owned(), value(root, DEPTH_MAX)?);

@@ -8,13 +8,17 @@
 //! <https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures>
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
 use serde_json::value::RawValue;
 use subtle::ConstantTimeEq as _;
 
 use crate::algorithm::Algorithm;
 use crate::encoding::Encoding;
-use crate::extract::pick::{Pointer, elements, pick, scalar_or_bool};
+use crate::extract::pick::Picker;
+use crate::extract::pointer::Pointer;
+use crate::extract::scalar::scalar_or_bool;
 use crate::key::Material;
 use crate::scheme::usable_keys;
 use crate::{CannotSign, Key, Rejection, Request, UnusableReason, Verified};
@@ -36,24 +40,46 @@ const FREE_TEXT: &str = "/NotificationRequestItem/merchantReference";
 const SIGNATURE: &str = "/NotificationRequestItem/additionalData/hmacSignature";
 const ITEMS: &str = "/notificationItems";
 
+/// Finds the items of a batch.
+static BATCH: LazyLock<Picker> = LazyLock::new(|| {
+    let items = Pointer::parse(ITEMS);
+    items.map_or_else(Picker::default, |items| Picker::with_list(Vec::new(), items))
+});
+/// Finds the signed fields of an item and, behind them, its signature.
+static ITEM: LazyLock<Picker> = LazyLock::new(|| {
+    let places = SIGNED.iter().chain([&SIGNATURE]);
+    Picker::new(places.filter_map(|text| Pointer::parse(text)).collect())
+});
+
 pub(crate) fn verify(request: &Request<'_>, keys: &[Key]) -> Result<Verified, Rejection> {
     let text = std::str::from_utf8(request.body).map_err(|_| malformed("UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let items = pick(text, &pointers(&[ITEMS])).map_err(|reason| unreadable(&reason))?;
-    let list = items.first().copied().flatten().and_then(|list| elements(list, usize::MAX));
-    let (items, _) = list.ok_or_else(|| malformed("a list of notificationItems"))?;
-    let wanted: Vec<Pointer> =
-        pointers(&SIGNED).into_iter().chain(pointers(&[SIGNATURE])).collect();
     let keys = usable_keys(keys, |material| matches!(material, Material::Secret(_)))?;
     let mut first_kid = None;
-    for item in items {
-        let item = Item::read(item, &wanted)?;
-        let kid = item.kid(&keys).ok_or(Rejection::NoSignatureMatched)?;
-        first_kid.get_or_insert(kid);
-    }
-    match first_kid {
-        Some(kid) => Ok(Verified { kid, signed_at_ms: None }),
-        None => Err(malformed("at least one of notificationItems")),
+    let mut refusal = None;
+    // An item is proven while the batch is read: nothing is kept of it, and after the first that is
+    // refused the rest is only checked to be JSON.
+    let (_, count) = BATCH
+        .pick_each(text, &mut |item| {
+            let kid = Item::read(item)
+                .and_then(|item| item.kid(&keys).ok_or(Rejection::NoSignatureMatched));
+            match kid {
+                Ok(kid) => {
+                    first_kid.get_or_insert(kid);
+                    ControlFlow::Continue(())
+                }
+                Err(rejection) => {
+                    refusal = Some(rejection);
+                    ControlFlow::Break(())
+                }
+            }
+        })
+        .map_err(|reason| unreadable(&reason))?;
+    match (count, refusal, first_kid) {
+        (None, ..) => Err(malformed("a list of notificationItems")),
+        (Some(_), Some(refusal), _) => Err(refusal),
+        (Some(_), None, Some(kid)) => Ok(Verified { kid, signed_at_ms: None }),
+        (Some(_), None, None) => Err(malformed("at least one of notificationItems")),
     }
 }
 
@@ -63,8 +89,8 @@ struct Item {
 }
 
 impl Item {
-    fn read(item: &RawValue, wanted: &[Pointer]) -> Result<Self, Rejection> {
-        let values = pick(item.get(), wanted).map_err(|reason| unreadable(&reason))?;
+    fn read(item: &RawValue) -> Result<Self, Rejection> {
+        let values = ITEM.pick(item.get()).map_err(|reason| unreadable(&reason))?;
         let (fields, signature) = values.split_at_checked(SIGNED.len()).unwrap_or_default();
         let signature =
             signature.first().copied().flatten().and_then(scalar_or_bool).ok_or_else(|| {
@@ -144,10 +170,6 @@ pub(crate) fn sign_body(body: &[u8], key: &Key) -> Result<Vec<u8>, CannotSign> {
         data.insert("hmacSignature".to_owned(), Encoding::Base64.encode(&mac).into());
     }
     Ok(document.to_string().into_bytes())
-}
-
-fn pointers(texts: &[&str]) -> Vec<Pointer> {
-    texts.iter().filter_map(|text| Pointer::parse(text)).collect()
 }
 
 fn malformed(expected: &str) -> Rejection {

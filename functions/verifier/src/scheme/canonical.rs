@@ -84,7 +84,8 @@ impl Canonical {
                 | Material::P256 { .. }
                 | Material::Rsa { .. }
                 | Material::Certificate { .. }
-                | Material::Pair { .. } => Choice::from(0),
+                | Material::Pair { .. }
+                | Material::HandshakeToken(_) => Choice::from(0),
             };
             if bool::from(matches) && kid.is_none() {
                 kid = Some(key.kid.clone());

@@ -8,7 +8,9 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use crate::algorithm::Algorithm;
-use crate::extract::pick::{Pointer, pick, scalar};
+use crate::extract::pick::Picker;
+use crate::extract::pointer::Pointer;
+use crate::extract::scalar::scalar;
 use crate::key::{KeyForm, Material};
 use crate::preset::section::{PresetDefect, Section};
 use crate::scheme::usable_keys;
@@ -206,7 +208,8 @@ fn decode(part: &str) -> Option<String> {
 fn texts<const N: usize>(json: &str, at: [&str; N]) -> Option<[Option<String>; N]> {
     let pointers: Vec<Pointer> =
         at.iter().map(|text| Pointer::parse(text)).collect::<Option<_>>()?;
-    let texts: Vec<Option<String>> = pick(json, &pointers)
+    let texts: Vec<Option<String>> = Picker::new(pointers)
+        .pick(json)
         .ok()?
         .into_iter()
         .map(|value| value.and_then(scalar).map(std::borrow::Cow::into_owned))

@@ -33,6 +33,9 @@ struct SignedTime {
     window: Window,
 }
 
+/// Most public-key signatures in one header: one for each key a source may have. Each may cost a
+/// pass over the body, where HMACs share one.
+const PUBLIC_KEY_SIGNATURES_MAX: usize = 3;
 /// The longest window a preset may ask for.
 const WINDOW_S_MAX: u64 = 86_400;
 
@@ -185,6 +188,13 @@ impl Signature {
             return Err(Rejection::HeaderMalformed {
                 header: self.header.clone(),
                 expected: format!("a signature in {}", self.encoding.describe()),
+            });
+        }
+        let by_public_key = |(algorithm, _): &&(Algorithm, Vec<u8>)| algorithm.has_public_keys();
+        if candidates.iter().filter(by_public_key).count() > PUBLIC_KEY_SIGNATURES_MAX {
+            return Err(Rejection::TooManySignatures {
+                header: self.header.clone(),
+                max: PUBLIC_KEY_SIGNATURES_MAX,
             });
         }
         Ok(candidates)

@@ -25,6 +25,10 @@ impl Token {
         Ok(Self { header })
     }
 
+    pub(crate) fn at(header: &str) -> Self {
+        Self { header: header.to_ascii_lowercase() }
+    }
+
     pub(crate) fn headers(&self) -> Vec<String> {
         vec![self.header.clone()]
     }

@@ -10,13 +10,14 @@
 //!
 //! <https://www.twilio.com/docs/usage/security>
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
 
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 
 use crate::algorithm::Algorithm;
 use crate::encoding::Encoding;
+use crate::extract::form::{fields, has_more_fields_than};
 use crate::key::Material;
 use crate::scheme::usable_keys;
 use crate::template::required_header;
@@ -53,7 +54,7 @@ pub(crate) fn verify(request: &Request<'_>, keys: &[Key]) -> Result<Verified, Re
         let mut any = Choice::from(0);
         if let Some(secret) = secret_for(algorithm, &key.material) {
             for url in &urls {
-                if let Some(mac) = algorithm.mac(secret, &[url.as_bytes(), &coverage.parameters]) {
+                if let Some(mac) = algorithm.mac(secret, &coverage.pieces(url)) {
                     any |= mac.ct_eq(&signature);
                 }
             }
@@ -83,9 +84,7 @@ pub(crate) fn sign(unsigned: &Request<'_>, key: &Key) -> Result<Vec<(String, Str
     })?;
     let urls = urls(unsigned).ok_or(CannotSign::NoPublicUrl)?;
     let url = urls.first().ok_or(CannotSign::NoPublicUrl)?;
-    let mac = algorithm
-        .mac(secret, &[url.as_bytes(), &coverage.parameters])
-        .ok_or(CannotSign::PublicKeyOnly)?;
+    let mac = algorithm.mac(secret, &coverage.pieces(url)).ok_or(CannotSign::PublicKeyOnly)?;
     let mut headers = vec![(SIGNATURE.to_owned(), Encoding::Base64.encode(&mac))];
     if algorithm == Algorithm::HmacSha256 {
         headers.push((SETTINGS.to_owned(), "key=oncehook,algorithm=HMAC_SHA256".to_owned()));
@@ -121,9 +120,12 @@ fn secret_for(algorithm: Algorithm, material: &Material) -> Option<&[u8]> {
 
 /// What the signature covers of the body.
 struct Coverage<'a> {
-    parameters: Vec<u8>,
+    parameters: Vec<Parameter<'a>>,
     body_hash: Option<&'a str>,
 }
+
+/// Name and value, decoded.
+type Parameter<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 
 impl<'a> Coverage<'a> {
     fn of(request: &Request<'a>) -> Result<Self, Rejection> {
@@ -133,34 +135,32 @@ impl<'a> Coverage<'a> {
         match (hashes.next(), hashes.next()) {
             (Some(hash), None) => Ok(Self { parameters: Vec::new(), body_hash: Some(hash) }),
             (Some(_), Some(_)) => Err(Rejection::BodyNotCovered),
-            (None, _) => Ok(Self { parameters: canonical_form(request.body)?, body_hash: None }),
+            (None, _) => Ok(Self { parameters: parameters(request.body)?, body_hash: None }),
         }
+    }
+
+    /// The signed text: the URL, then each parameter's name and value.
+    fn pieces<'c>(&'c self, url: &'c str) -> Vec<&'c [u8]> {
+        let parameters = self.parameters.iter().flat_map(|(name, value)| [&**name, &**value]);
+        std::iter::once(url.as_bytes()).chain(parameters).collect()
     }
 }
 
-/// Names and values, decoded, sorted by name, equal values once.
-fn canonical_form(body: &[u8]) -> Result<Vec<u8>, Rejection> {
+/// The parameters sorted by name, then value, equal ones once.
+fn parameters(body: &[u8]) -> Result<Vec<Parameter<'_>>, Rejection> {
     if body.trim_ascii_start().starts_with(b"{") || body.trim_ascii_start().starts_with(b"[") {
         return Err(Rejection::BodyNotCovered);
     }
-    let parameters = body.split(|byte| *byte == b'&');
-    if parameters.take(PARAMETERS_MAX.saturating_add(1)).count() > PARAMETERS_MAX {
+    if has_more_fields_than(body, PARAMETERS_MAX) {
         return Err(Rejection::BodyMalformed {
             expected: format!("a form of at most {PARAMETERS_MAX} parameters"),
         });
     }
-    let mut parameters: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for (name, value) in form_urlencoded::parse(body) {
-        parameters.entry(name).or_default().insert(value);
-    }
-    let mut canonical = Vec::with_capacity(body.len());
-    for (name, values) in &parameters {
-        for value in values {
-            canonical.extend_from_slice(name.as_bytes());
-            canonical.extend_from_slice(value.as_bytes());
-        }
-    }
-    Ok(canonical)
+    let mut parameters: Vec<Parameter<'_>> =
+        fields(body).map(|field| (field.name(), field.value())).collect();
+    parameters.sort_unstable();
+    parameters.dedup();
+    Ok(parameters)
 }
 
 /// The public URL as configured, and with its default port added or taken away.

@@ -337,3 +337,52 @@ fn a_source_can_require_a_field_of_every_event() {
     let account = stripe(r#"{"id":"evt_1","type":"t","account":"acct_1"}"#);
     assert_eq!(account.event(&connect).id, "evt_1");
 }
+
+#[test]
+fn an_event_outside_a_batch_is_its_own_envelope() {
+    let preset = overridden(
+        "stripe",
+        "[event]\ntype = \"/kind\"\nlive = { at = \"envelope:/mode\", is = \"live\" }",
+    );
+    let delivery = stripe(r#"{"mode":"live","id":"evt_1","kind":"a"}"#);
+    let event = delivery.event(&preset);
+    assert_eq!((event.id.as_str(), event.event_type.as_str()), ("evt_1", "a"));
+    assert_eq!(event.live, Some(true));
+}
+
+#[test]
+fn kilobytes_are_nobodys_id() {
+    let stripe_preset = preset("stripe");
+    let body = |bytes| format!(r#"{{"id":"{}"}}"#, "x".repeat(bytes));
+    let long = Delivery::post(body(16_000));
+    assert_eq!(long.event(&stripe_preset).id.len(), 16_000);
+    assert_eq!(Delivery::post(body(17_000)).unusable(&stripe_preset), "no_event_id");
+    let form = format!("MessageSid={}&MessageStatus=sent", "%00".repeat(100_000));
+    assert_eq!(Delivery::post(form).unusable(&preset("twilio")), "no_event_id");
+}
+
+#[test]
+fn what_else_a_form_holds_does_not_change_its_event() {
+    let twilio = preset("twilio");
+    let form = "MessageSid=SM1&MessageStatus=sent";
+    let padded = Delivery::post(format!("a=%00&{form}&b=1&b=2&%ff=%ff"));
+    assert_eq!(padded.event(&twilio).id, Delivery::post(form).event(&twilio).id);
+    let document: serde_json::Value =
+        serde_json::from_str(&twilio.document(&padded.body).unwrap()).unwrap();
+    let expected = serde_json::json!({"a": "\0", "b": ["1", "2"], "\u{fffd}": "\u{fffd}",
+        "MessageSid": "SM1", "MessageStatus": "sent"});
+    assert_eq!(document, expected);
+}
+
+#[test]
+fn a_braintree_document_of_too_many_parts_is_unusable() {
+    let preset = preset("braintree");
+    let key = preset.key("k", "public:private").unwrap();
+    for (elements, verdict) in [(20_000, "usable"), (60_000, "not_form")] {
+        let xml = format!("<n><timestamp>t</timestamp>{}</n>", "<a>1</a>".repeat(elements));
+        let body = preset.sign_body(xml.as_bytes(), &key).unwrap().into_owned();
+        let found = Delivery::post(body)
+            .unusable(&overridden("braintree", "[event]\nid = \"/n/timestamp\""));
+        assert_eq!(found, verdict);
+    }
+}

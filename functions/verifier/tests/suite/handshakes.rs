@@ -1,6 +1,7 @@
 //! Setup handshakes, and why none of them signs what a stranger asks for.
 
 use serde_json::Value;
+use verifier::{Key, KeyDefect, Preset};
 
 use crate::support::{Delivery, NOW_MS, overridden, preset};
 
@@ -116,4 +117,98 @@ fn probes_get_an_empty_200_where_a_source_asks_for_it() {
     assert_eq!(preset.methods(), ["POST", "HEAD", "GET"]);
     let delivery = Delivery::post("{}");
     assert_eq!(preset.handshake(&delivery.request(), &[], NOW_MS), None);
+}
+
+#[test]
+fn what_is_longer_than_a_request_for_an_echo_is_a_delivery() {
+    let preset = preset("slack");
+    let key = preset.key("k", "secret-0123456789").unwrap();
+    let answered = |pad: usize| {
+        let body =
+            format!(r#"{{"type":"url_verification","challenge":"c","pad":"{}"}}"#, "x".repeat(pad));
+        let signed = Delivery::post(body).signed(&preset, &key, NOW_MS);
+        preset.handshake(&signed.request(), std::slice::from_ref(&key), NOW_MS).is_some()
+    };
+    assert!(answered(10_000));
+    assert!(!answered(20_000));
+}
+
+/// A source whose handshake is this, with an app secret and a handshake's token.
+fn custom(handshake: &str) -> (Preset, [Key; 2]) {
+    let preset = overridden("github", &format!("[handshake]\n{handshake}"));
+    let keys = [
+        preset.key("k", "app-secret-01").unwrap(),
+        preset.handshake_token("subscribe", "meatyhamhock").unwrap(),
+    ];
+    (preset, keys)
+}
+
+fn answer(preset: &Preset, keys: &[Key], delivery: &Delivery) -> Option<(u16, String)> {
+    let answer = preset.handshake(&delivery.request(), keys, NOW_MS)?;
+    Some((answer.status, String::from_utf8(answer.body).unwrap()))
+}
+
+#[test]
+fn a_subscription_is_confirmed_to_whoever_knows_the_token() {
+    let (preset, keys) = custom("subscribe = true");
+    let vector = vector("meta");
+    let query = vector["request"]["query"].as_str().unwrap();
+    let confirmed = Some((200, vector["response"]["body"].as_str().unwrap().to_owned()));
+    assert_eq!(answer(&preset, &keys, &Delivery::get(query)), confirmed);
+    assert_eq!(preset.methods(), ["POST", "GET"]);
+    let refused = Some((403, String::new()));
+    for query in [
+        "",
+        "hub.mode=subscribe&hub.challenge=1",
+        "hub.mode=subscribe&hub.challenge=1&hub.verify_token=",
+        "hub.mode=subscribe&hub.challenge=1&hub.verify_token=meatyhamhocks",
+        "hub.mode=subscribe&hub.challenge=1&hub.verify_token=app-secret-01",
+        "hub.mode=unsubscribe&hub.challenge=1&hub.verify_token=meatyhamhock",
+        "hub.mode=subscribe&hub.verify_token=meatyhamhock",
+        "hub.mode=subscribe&hub.challenge=%0d%0a&hub.verify_token=meatyhamhock",
+        "hub.mode=subscribe&hub.challenge=1&hub.challenge=2&hub.verify_token=meatyhamhock",
+        "hub.mode=subscribe&hub.challenge=1&hub.verify_token=meatyhamhock&hub.verify_token=x",
+    ] {
+        assert_eq!(answer(&preset, &keys, &Delivery::get(query)), refused, "{query}");
+    }
+    assert_eq!(answer(&preset, &keys[..1], &Delivery::get(query)), refused, "no token is stored");
+    assert_eq!(answer(&preset, &keys, &Delivery::post("{}")), None, "a post is a delivery");
+}
+
+#[test]
+fn a_handshakes_token_verifies_nothing() {
+    let (preset, [_, token]) = custom("subscribe = true");
+    let as_key = preset.key("k", "meatyhamhock").unwrap();
+    let forged = Delivery::post("{}").signed(&preset, &as_key, NOW_MS);
+    assert_eq!(forged.cause(&preset, std::slice::from_ref(&token)), "no_usable_key");
+    for (text, defect) in [
+        ("", KeyDefect::Empty),
+        (" meatyhamhock", KeyDefect::Padded),
+        ("changeme", KeyDefect::Placeholder),
+    ] {
+        assert_eq!(preset.handshake_token("t", text).unwrap_err(), defect, "{text:?}");
+    }
+}
+
+#[test]
+fn a_parameter_of_the_query_is_echoed_to_a_request_without_a_body() {
+    for (provider, parameter) in [("microsoft-graph", "validationToken"), ("dropbox", "challenge")]
+    {
+        let vector = vector(provider);
+        let (preset, keys) = custom(&format!("echo_query = \"{parameter}\""));
+        let mut asked = Delivery::get(vector["request"]["query"].as_str().unwrap());
+        vector["method"].as_str().unwrap().clone_into(&mut asked.method);
+        let given = preset.handshake(&asked.request(), &keys, NOW_MS).unwrap();
+        assert_eq!(given.body, vector["response"]["body"].as_str().unwrap().as_bytes());
+        assert_eq!(given.content_type.as_deref(), Some("text/plain; charset=utf-8"));
+        let nosniff = ("x-content-type-options".to_owned(), "nosniff".to_owned());
+        assert!(given.headers.contains(&nosniff));
+        asked.body = b"{}".to_vec();
+        assert_eq!(answer(&preset, &keys, &asked), None, "with a body it is a delivery");
+        assert_eq!(answer(&preset, &keys, &Delivery::get("other=1")), None);
+        let twice = format!("{parameter}=1&{parameter}=2");
+        assert_eq!(answer(&preset, &keys, &Delivery::get(&twice)), None);
+        let long = format!("{parameter}={}", "x".repeat(1_025));
+        assert_eq!(answer(&preset, &keys, &Delivery::get(&long)), Some((403, String::new())));
+    }
 }

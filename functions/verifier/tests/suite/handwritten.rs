@@ -1,6 +1,6 @@
 //! The schemes that need code of their own: PayPal, Twilio, Adyen.
 
-use verifier::Rejection;
+use verifier::{Preset, Rejection};
 
 use crate::support::{Delivery, NOW_MS, preset};
 
@@ -53,6 +53,43 @@ fn a_paypal_certificate_is_asked_for_only_at_paypals_own_addresses() {
         delivery(good).with("paypal-transmission-time", Some("yesterday")).cause(&preset, &keys),
         "header_malformed"
     );
+}
+
+#[test]
+fn a_local_stack_takes_certificates_from_one_address_of_this_machine_as_well() {
+    let mut preset = preset("paypal");
+    let keys = [preset.key("k", "4JH86294D6297924G").unwrap()];
+    let cause = |preset: &Preset, url: &str| {
+        let headers = [
+            ("paypal-transmission-id", "t-1"),
+            ("paypal-transmission-time", "2023-11-14T22:13:20Z"),
+            ("paypal-transmission-sig", &format!("{}==", "A".repeat(342))),
+            ("paypal-auth-algo", "SHA256withRSA"),
+            ("paypal-cert-url", url),
+        ];
+        let post = Delivery::post("{}");
+        headers
+            .iter()
+            .fold(post, |post, (name, value)| post.header(name, value))
+            .cause(preset, &keys)
+    };
+    let local = "http://127.0.0.1:4711/certs/a";
+    assert_eq!(cause(&preset, local), "certificate_url_refused");
+    for base in ["http://127.0.0.1:4711", "http://10.0.0.1:4711/", "http://127.0.0.1:04711/", "/"] {
+        assert!(!preset.trust_local_certificates(base), "{base}");
+    }
+    assert!(preset.trust_local_certificates("http://127.0.0.1:4711/"));
+    assert_eq!(cause(&preset, local), "needs_certificate");
+    assert_eq!(cause(&preset, "https://api.paypal.com/c"), "needs_certificate");
+    for url in [
+        "http://127.0.0.1:4712/certs/a",
+        "http://127.0.0.1:4711/../a",
+        "http://127.0.0.1:4711/a?b",
+        "http://127.0.0.1:47110/a",
+        "http://api.paypal.com/c",
+    ] {
+        assert_eq!(cause(&preset, url), "certificate_url_refused", "{url}");
+    }
 }
 
 #[test]

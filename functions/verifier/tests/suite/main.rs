@@ -20,5 +20,6 @@ mod reports_identity;
 mod signing;
 mod speed;
 mod support;
+mod tampering;
 mod vectors;
 mod verdicts;

@@ -7,7 +7,7 @@ use crate::signing::signable;
 use crate::support::{Delivery, NOW_MS, preset};
 
 /// Headers whose content the scheme authenticates, or which carry the proof itself.
-fn proven_headers(preset: &Preset, delivery: &Delivery) -> Vec<(String, String)> {
+pub(crate) fn proven_headers(preset: &Preset, delivery: &Delivery) -> Vec<(String, String)> {
     let signed: &[&str] = match preset.name() {
         "standard-webhooks" => &["webhook-id", "webhook-timestamp"],
         "svix" => &["svix-id", "svix-timestamp"],

@@ -1,6 +1,6 @@
 //! The engine's rules, each with the cause it gives when it refuses.
 
-use verifier::{Key, Preset, Rejection};
+use verifier::{HeaderLookup, Key, Preset, Rejection};
 
 use crate::support::{Delivery, NOW_MS, NOW_S, overridden, preset};
 
@@ -284,4 +284,23 @@ fn refusals_repeat_nothing_that_the_sender_chose() {
     let event = Delivery::post(format!(r#"{{"id":"e","x":"{canary}"}}"#));
     let printed = format!("{:?} {:?}", request.headers, event.event(&preset));
     assert!(!printed.contains("canary"), "{printed}");
+}
+
+#[test]
+fn no_more_public_key_signatures_are_tried_than_a_source_has_keys() {
+    let preset = preset("standard-webhooks");
+    let private = preset
+        .key(
+            "k",
+            "whsk_nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2DXWpgBgrEKt9VL/tPJZAc6DuFy89qmIyWvAhpo9wdRGg==",
+        )
+        .unwrap();
+    let signed = Delivery::post("{}").header("webhook-id", "m").signed(&preset, &private, NOW_MS);
+    let HeaderLookup::Once(good) = signed.headers.get("webhook-signature") else { panic!() };
+    let other = format!("v1a,{}==", "A".repeat(86));
+    for (others, verdict) in [(0, "verified"), (2, "verified"), (3, "too_many_signatures")] {
+        let value = format!("{}{good}", format!("{other} ").repeat(others));
+        let tried = signed.with("webhook-signature", Some(&value));
+        assert_eq!(tried.cause(&preset, std::slice::from_ref(&private)), verdict, "{others}");
+    }
 }

@@ -15,11 +15,12 @@ impl<P: ConsumerPorts> Work<'_, P> {
     /// Gives a throttled row back without counting the attempt, for an hour at most. It waits as
     /// long again as it has waited, within a rate limit's bounds: a store that throttles is not
     /// helped by being asked, and every look costs the message one of its receives.
-    pub(super) async fn wait_out(&self, row: &Row, error: String) -> Disposal {
+    pub(super) async fn wait_out(&self, row: &Row, error: String, excused_ms: u64) -> Disposal {
         let policy = &self.consumer.policy;
         let now = self.ports().now();
         let waiting = row.life.waiting_since.map_or(0, |since| now.since(since));
-        if waiting > policy.throttled_max_ms {
+        let throttled = waiting.saturating_sub(excused_ms);
+        if throttled > policy.throttled_max_ms {
             return self.give_up(row, error, FailureClass::Transient, None).await;
         }
         let delay = ledger::retry_delay_ms(
@@ -29,10 +30,22 @@ impl<P: ConsumerPorts> Work<'_, P> {
             policy,
             self.ports().jitter(),
         );
-        let retry_at = now.plus(delay.max(waiting.min(policy.rate_limited_max_ms)));
-        self.emit(
-            Line::new(Level::Warn, format!("gave the attempt back: {error}")).count("Throttled"),
-        );
+        let retry_at = now.plus(delay.max(throttled.min(policy.rate_limited_max_ms)));
+        let line = Line::new(Level::Warn, format!("gave the attempt back: {error}"));
+        self.emit(line.count("Throttled"));
+        self.give_back(row, now, retry_at).await
+    }
+
+    /// Gives a row back whose turn at the provider has not come. The rate is the team's own choice,
+    /// so that no event dies of it, however long the queue.
+    pub(super) async fn come_again(&self, row: &Row, at: Millis) -> Disposal {
+        let now = self.ports().now();
+        let line = Line::new(Level::Info, "waits for its turn to be fetched");
+        self.emit(line.with("retry.at_ms", at.0).count("FetchDeferred"));
+        self.give_back(row, now, at.max(now)).await
+    }
+
+    async fn give_back(&self, row: &Row, now: Millis, retry_at: Millis) -> Disposal {
         match self.ports().wait(self.key(), &self.wait_ask(&row.life, now, retry_at)).await {
             Ok(Ok(()) | Err(Refused { why: FenceRefusal::Mine, .. })) => {
                 Disposal::RetryIn(seconds_until(retry_at, now))

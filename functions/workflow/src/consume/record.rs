@@ -1,6 +1,6 @@
 //! One record: lease its row, make its changes, settle it; or say what went wrong.
 
-use super::{Consumer, Disposal, seconds_until, trip::Trip};
+use super::{Consumer, Disposal, answers::Answers, seconds_until, settling::Ended, trip::Trip};
 use crate::{
     body::{self},
     ports::{ConsumerPorts, Leased, Refused},
@@ -21,6 +21,8 @@ use std::panic::AssertUnwindSafe;
 pub(super) enum Turn {
     /// It is over.
     Done(Disposal),
+    /// Its row is settled, and with it the turn of another one has come.
+    Passed(EventKey),
     /// Its last worker died; it must wait for the others.
     Suspect,
 }
@@ -29,6 +31,8 @@ pub(super) enum Turn {
 pub(super) struct Work<'a, P> {
     pub(super) consumer: &'a Consumer<P>,
     pub(super) message: &'a Message,
+    /// What providers answered so far.
+    pub(super) answers: &'a Answers,
     pub(super) sent_at: Millis,
     pub(super) deadline: Millis,
 }
@@ -65,7 +69,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
                 Ok(Ok(leased)) if leased.was == Status::Processing && !suspects_run => {
                     return self.set_aside(&leased.row).await;
                 }
-                Ok(Ok(leased)) => return Turn::Done(self.work(leased).await),
+                Ok(Ok(leased)) => return self.work(leased).await,
                 Ok(Err(refused)) => refused,
                 Err(error) => {
                     let line = Line::new(Level::Warn, format!("row not leased: {error}"));
@@ -106,7 +110,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
             LeaseRefusal::Mine => match refused.row {
                 Some(row) => {
                     let was = Status::Claimed;
-                    done(self.work(Leased { row: *row, was }).await)
+                    Some(self.work(Leased { row: *row, was }).await)
                 }
                 None => done(Disposal::RetryIn(1)),
             },
@@ -200,7 +204,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
     }
 
     /// Works a leased row to its end, within the time that is left.
-    async fn work(&self, leased: Leased) -> Disposal {
+    async fn work(&self, leased: Leased) -> Turn {
         let row = &leased.row;
         let attempt = AssertUnwindSafe(self.settle(row)).catch_unwind();
         let outcome = match within(self.ports(), self.end(), attempt).await {
@@ -213,28 +217,43 @@ impl<P: ConsumerPorts> Work<'_, P> {
                 FailureClass::Transient,
             )),
         };
-        match outcome {
-            Ok(outcome) => {
+        Turn::Done(match outcome {
+            Ok(Ended::Settled { outcome, woken }) => {
                 self.release_body(row).await;
-                let waited = self.ports().now().since(row.evidence.received_at);
-                let waited = u32::try_from(waited).unwrap_or(u32::MAX);
-                let line = Line::new(Level::Info, format!("settled: {outcome}"))
-                    .with("row.attempts", row.life.attempts)
-                    .with("row.outcome", outcome.as_str())
-                    .measure("TimeToSettle", f64::from(waited), MetricUnit::Milliseconds);
-                self.emit(line.count(match outcome {
-                    Outcome::Applied => "Applied",
-                    Outcome::Superseded => "Superseded",
-                    Outcome::Ignored | Outcome::Resolved => "Ignored",
-                }));
+                self.emit(self.settled(row, outcome));
+                match woken {
+                    Some(next) => return Turn::Passed(next),
+                    None => Disposal::Delete,
+                }
+            }
+            // Who applies its predecessor works it, or the steward sends it.
+            Ok(Ended::Waits) => {
+                self.emit(Line::new(Level::Info, "waits for its predecessor").count("Waiting"));
                 Disposal::Delete
             }
             Err(Trip::Fenced(why)) => self.fenced(why),
-            Err(Trip::Throttled { error }) => self.wait_out(row, error).await,
+            Err(Trip::Throttled { error, excused_ms }) => {
+                self.wait_out(row, error, excused_ms).await
+            }
+            Err(Trip::NotYet { at }) => self.come_again(row, at).await,
             Err(Trip::Failed { error, class, retry_after_ms }) => {
                 self.give_up(row, error, class, retry_after_ms).await
             }
-        }
+        })
+    }
+
+    fn settled(&self, row: &Row, outcome: Outcome) -> Line {
+        let waited = self.ports().now().since(row.evidence.received_at);
+        let waited = u32::try_from(waited).unwrap_or(u32::MAX);
+        let line = Line::new(Level::Info, format!("settled: {outcome}"))
+            .with("row.attempts", row.life.attempts)
+            .with("row.outcome", outcome.as_str())
+            .measure("TimeToSettle", f64::from(waited), MetricUnit::Milliseconds);
+        line.count(match outcome {
+            Outcome::Applied => "Applied",
+            Outcome::Superseded => "Superseded",
+            Outcome::Ignored | Outcome::Resolved => "Ignored",
+        })
     }
 
     /// A row that was buried took its chunks' time to live away. Settled, they may go in time; should

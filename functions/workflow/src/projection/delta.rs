@@ -1,15 +1,14 @@
-//! Deltas: "add 5". They need no order, only to be made exactly once.
+//! Deltas: "add 5", "append this". They need no order, only to be made exactly once.
 //!
 //! A delta stands on the state it was computed from: the change holds only at the revision that
 //! was read. The caller reads, asks for the change, writes it in the transaction that settles the
 //! row, and does all of it again where somebody else wrote in between.
 
-use super::{Decimal, ProjectionError, StoredDefect, facts};
-use ledger::{Change, Entity, EntityKey, Guard};
+use super::{Decimal, ProjectionError, StoredDefect, facts, plan::standing_on, values};
+use ledger::{Change, Entity, EntityKey};
 use serde_json::Value;
-use std::collections::BTreeSet;
 
-/// Amounts to add to fields of one entity.
+/// Amounts to add to fields of one entity, and items to append to lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delta {
     /// Whose state.
@@ -18,6 +17,8 @@ pub struct Delta {
     pub event_id: String,
     /// What is added; no two of one field.
     pub adds: Vec<Addend>,
+    /// What is appended; to no field that is added to.
+    pub appends: Vec<Appendix>,
 }
 
 /// One amount.
@@ -31,9 +32,21 @@ pub struct Addend {
     pub amount: Decimal,
 }
 
+/// One item for a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appendix {
+    /// The field of the state.
+    pub field: String,
+    /// The item.
+    pub item: Value,
+    /// How long the list may be; beyond that, what came first leaves.
+    pub max: usize,
+}
+
 impl Delta {
-    /// The change to make to the entity as found: its state, whole, with the amounts added. A
-    /// field that is absent or null counts as zero; fields that nothing is added to stay.
+    /// The change to make to the entity as found: its state, whole, with the amounts added and the
+    /// items appended, in the order in which events are worked. A field that is absent or null
+    /// counts as zero, or as an empty list; all other fields stay.
     pub fn change(&self, found: Option<&Entity>) -> Result<Change, ProjectionError> {
         let mut state = found.map(|entity| entity.state.clone()).unwrap_or_default();
         for addend in &self.adds {
@@ -47,22 +60,36 @@ impl Delta {
             })?;
             state.insert(addend.field.clone(), Value::Number(sum.to_number()));
         }
-        Ok(Change {
-            entity: self.entity.clone(),
-            guard: Guard::Revision {
-                read: found.map(|entity| entity.revision),
-                version: found.and_then(|entity| entity.version),
-                event_id: self.event_id.clone(),
-            },
-            state,
-            is_final: false,
-            leaves: BTreeSet::new(),
-        })
+        for appendix in &self.appends {
+            let list = state.entry(appendix.field.clone()).or_insert(Value::Null);
+            appendix.append_to(list).map_err(|why| ProjectionError::List {
+                entity_type: self.entity_type().to_owned(),
+                field: appendix.field.clone(),
+                why,
+            })?;
+        }
+        values::fits(&state, self.entity_type())?;
+        let version = found.and_then(|entity| entity.version);
+        Ok(standing_on(found, &self.entity, &self.event_id, version, state))
     }
 
-    /// The middle of `<namespace>#<type>#<id>`.
     fn entity_type(&self) -> &str {
-        self.entity.as_str().split('#').nth(1).unwrap_or_default()
+        self.entity.entity_type()
+    }
+}
+
+impl Appendix {
+    fn append_to(&self, list: &mut Value) -> Result<(), StoredDefect> {
+        if list.is_null() {
+            *list = Value::Array(Vec::new());
+        }
+        let Some(items) = list.as_array_mut() else {
+            return Err(StoredDefect::NoList(facts::kind(Some(list))));
+        };
+        items.push(self.item.clone());
+        let surplus = items.len().saturating_sub(self.max);
+        items.drain(..surplus);
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{NumberDefect, decimal};
 use config::Pointer;
-use ledger::{FailureClass, VersionError};
+use ledger::{FailureClass, Version, VersionError};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -92,6 +92,58 @@ pub enum ProjectionError {
         /// Why not.
         why: StoredDefect,
     },
+    /// The item cannot be appended to what is stored.
+    #[error("{entity_type}: nothing can be appended to the field {field}: {why}")]
+    List {
+        /// The entity type.
+        entity_type: String,
+        /// The field.
+        field: String,
+        /// Why not.
+        why: StoredDefect,
+    },
+    /// The number before did not come, and without it nothing may be applied.
+    #[error(
+        "{entity_type}: number {number} cannot be applied, since {missing} has not come{}",
+        gap(*.reached, *.is_crowded)
+    )]
+    Gap {
+        /// The entity type.
+        entity_type: String,
+        /// The number that waited.
+        number: Version,
+        /// The number it waited for.
+        missing: Version,
+        /// The last number applied, if any.
+        reached: Option<Version>,
+        /// There was no room to wait any longer.
+        is_crowded: bool,
+    },
+    /// What the provider answered cannot be used.
+    #[error("in the provider's answer: {0}")]
+    Answer(Box<ProjectionError>),
+    /// An id that no address can hold.
+    #[error("{entity_type}: the id {id:?} cannot stand in the provider's address")]
+    Address {
+        /// The entity type.
+        entity_type: String,
+        /// The id.
+        id: String,
+    },
+    /// Two projections have one event wait in two sequences.
+    #[error("{first} and {second}: one event waits in one sequence only")]
+    TwoSequences {
+        /// The entity type of the first.
+        first: String,
+        /// The entity type of the second.
+        second: String,
+    },
+    /// A projection that fetches and does not know how.
+    #[error("{entity_type}: no table says how to fetch it")]
+    NoFetch {
+        /// The projection's entity type.
+        entity_type: String,
+    },
     /// Two projections chose one entity.
     #[error(
         "{entity_type}: the ids at {first} and {second} are the same, and one event changes an entity once"
@@ -131,7 +183,17 @@ impl ProjectionError {
             | Self::StateTooLarge { .. }
             | Self::Amount { .. }
             | Self::Sum { .. }
+            | Self::List { .. }
+            | Self::Gap { .. }
+            | Self::Address { .. }
+            | Self::TwoSequences { .. }
+            | Self::NoFetch { .. }
             | Self::SameEntity { .. } => FailureClass::Permanent,
+            // A server that is down answers in HTML; a value that cannot be stored stays so.
+            Self::Answer(why) => match &**why {
+                Self::NotJson { .. } => FailureClass::Transient,
+                why => why.class(),
+            },
             Self::Custom { class, .. } => *class,
         }
     }
@@ -149,9 +211,21 @@ impl ProjectionError {
             | Self::StateTooLarge { .. }
             | Self::Amount { .. }
             | Self::Sum { .. }
+            | Self::List { .. }
+            | Self::Gap { .. }
+            | Self::Answer(_)
+            | Self::Address { .. }
+            | Self::TwoSequences { .. }
+            | Self::NoFetch { .. }
             | Self::SameEntity { .. } => None,
         }
     }
+}
+
+fn gap(reached: Option<Version>, is_crowded: bool) -> String {
+    let reached = reached.map_or_else(String::new, |reached| format!(" (the last was {reached})"));
+    let crowded = if is_crowded { "; too many wait for it" } else { "" };
+    format!("{reached}{crowded}")
 }
 
 /// What is wrong with a version.
@@ -185,12 +259,31 @@ pub enum Unstorable {
     Unreadable(String),
 }
 
-/// Why an amount cannot be added to a stored field.
+/// Why a state cannot be stored.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StateDefect {
+    /// It holds a value that a state row cannot hold.
+    #[error("the state {0}")]
+    Value(Unstorable),
+    /// It is more than a row holds.
+    #[error("the state is {bytes} bytes long, at most {bytes_max} can be stored")]
+    TooLarge {
+        /// Length as JSON.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+}
+
+/// Why nothing can be added or appended to a stored field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StoredDefect {
     /// What is stored is no number.
     #[error("it is {0}, expected a number")]
     Kind(&'static str),
+    /// What is stored is no list.
+    #[error("it is {0}, expected a list")]
+    NoList(&'static str),
     /// The sum cannot be stored.
     #[error("the sum {0}")]
     Sum(NumberDefect),

@@ -6,7 +6,7 @@ mod field_reports;
 mod shipped;
 mod values;
 
-use super::{Declarative, Delta, EventView, Plan, Projection, ProjectionError};
+use super::{Declarative, Delta, EventView, Plan, Projection, ProjectionError, Step, Waited};
 use config::{Config, Source};
 use ledger::{Change, Entity, EntityKey, FailureClass, GuardRefusal, Millis};
 use serde_json::Value;
@@ -67,14 +67,14 @@ fn plan(source: &Source, body: &str) -> Result<Plan, ProjectionError> {
 fn change(source: &Source, body: &str) -> Result<Change, ProjectionError> {
     match plan(source, body)? {
         Plan::Versioned(change) => Ok(change),
-        Plan::Delta(delta) => panic!("a delta: {delta:?}"),
+        other => panic!("no version: {other:?}"),
     }
 }
 
 fn delta(source: &Source, body: &str) -> Result<Delta, ProjectionError> {
     match plan(source, body)? {
         Plan::Delta(delta) => Ok(delta),
-        Plan::Versioned(change) => panic!("a version: {change:?}"),
+        other => panic!("no delta: {other:?}"),
     }
 }
 
@@ -102,9 +102,9 @@ impl Rows {
         let mut refused = Vec::new();
         for plan in plans {
             let found = self.0.get(plan.entity());
-            let change = match &plan {
-                Plan::Versioned(change) => change.clone(),
-                Plan::Delta(delta) => delta.change(found).unwrap(),
+            let change = match plan.step(found, Waited::default()).unwrap() {
+                Step::Write { change, .. } => change,
+                other => panic!("nothing to write: {other:?}"),
             };
             match change.make(found, Millis(1)) {
                 Ok(entity) => _ = self.0.insert(change.entity, entity),

@@ -1,9 +1,12 @@
 //! Accept: the events of a proven delivery become rows, and their messages go to the queue.
+//!
+//! The same for what a provider delivers, what a person feeds in again, and what the scheduled
+//! comparison found missing: the [`Entrance`] says which, and what follows from it.
 
 use super::{Delivery, Receiver, unavailable};
 use crate::{
     body::{self, Encoded},
-    ports::{PortError, ReceiverPorts, Refused, Trouble},
+    ports::{Conditional, PortError, ReceiverPorts, Refused, Trouble},
     projection::{Declarative, EventView, Projection},
     telemetry::{Level, Line},
 };
@@ -15,7 +18,7 @@ use ledger::{
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use verifier::{Answer, Headers, Request, Verified};
+use verifier::{Answer, Headers, Verified};
 
 /// Events of one delivery that are claimed at the same time.
 const CLAIMS_AT_ONCE: usize = 16;
@@ -27,9 +30,39 @@ const MARK_MARGIN_MS: u64 = 86_400_000;
 /// each `kid` would be a metric without end. Which `kid` that is stands in the line.
 const VERIFIED_BY: [&str; 3] = ["VerifiedByKey1", "VerifiedByKey2", "VerifiedByKey3"];
 
+/// How a delivery came in.
+pub(crate) struct Entrance {
+    /// Stands in the row. Only what a provider delivers is compared by its content with an earlier
+    /// event of the same id: a provider's API renders an event differently from its webhook.
+    pub(crate) origin: Origin,
+    /// Who fed it in and why.
+    pub(crate) note: Option<String>,
+    /// What vouched for it, and when that was signed.
+    pub(crate) verified: Verified,
+}
+
+/// What became of a delivery.
+pub(crate) struct Admitted {
+    /// Its events, in no order. Not all of them where `failure` says so.
+    pub(crate) events: Vec<AcceptedEvent>,
+    /// Why nothing but the whole of it could be kept.
+    pub(crate) unusable: Option<verifier::Unusable>,
+    /// Why some event is not durable.
+    pub(crate) failure: Option<PortError>,
+}
+
+/// One event of a delivery, durable.
+pub(crate) struct AcceptedEvent {
+    pub(crate) key: EventKey,
+    pub(crate) accepted: Accepted,
+    /// Whether the row that was there came in by this very entrance: a replay that was broken off
+    /// meets what it fed in before.
+    pub(crate) is_own: bool,
+}
+
 /// What became of one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Accepted {
+pub(crate) enum Accepted {
     /// A new row; `sent` says whether its message is in the queue.
     New { sent: bool },
     /// A known event; `resent` says whether its message was sent again.
@@ -55,48 +88,65 @@ struct Arrival<'a> {
 }
 
 impl<P: ReceiverPorts> Receiver<P> {
+    /// Accepts what a provider delivered.
     pub(super) async fn accept_all(
         &self,
         source: &Source,
         delivery: &Delivery,
-        request: &Request<'_>,
-        verified: &Verified,
+        verified: Verified,
         position: Option<usize>,
         now: Millis,
     ) -> (Answer, Line) {
-        let events = source.preset.events(request);
-        let arrivals = match &events {
-            Ok(events) => events.iter().map(|event| arrival(source, event)).collect(),
-            Err(unusable) => vec![unusable_arrival(unusable, delivery)],
-        };
-        let headers = kept_headers(source, &delivery.headers);
-        let mut claims = stream::iter(arrivals)
-            .map(|arrival| self.accept(source, arrival, &headers, verified, now))
-            .buffer_unordered(CLAIMS_AT_ONCE);
         let mut line =
             Line::new(Level::Info, "delivery accepted").with("key.kid", verified.kid.as_str());
         if let Some(metric) = position.and_then(|position| VERIFIED_BY.get(position)) {
             line = line.count(metric);
         }
-        let mut failure = None;
+        let entrance = Entrance { origin: Origin::Delivery, note: None, verified };
+        let admitted = self.admit(source, delivery, &entrance, now).await;
+        let line = admitted.told(line);
+        match admitted.failure {
+            None => (source.preset.answer().clone(), line.count("Accepted")),
+            Some(error) => not_stored(line, &error),
+        }
+    }
+
+    /// Makes every event of a delivery durable, and sends what is new.
+    pub(crate) async fn admit(
+        &self,
+        source: &Source,
+        delivery: &Delivery,
+        entrance: &Entrance,
+        now: Millis,
+    ) -> Admitted {
+        let request = Self::request(delivery, None);
+        let events = source.preset.events(&request);
+        let mut arrivals: Vec<Arrival<'_>> = match &events {
+            Ok(events) => events.iter().map(|event| arrival(source, event)).collect(),
+            Err(unusable) => vec![unusable_arrival(unusable, delivery)],
+        };
+        if entrance.origin != Origin::Delivery {
+            for arrival in &mut arrivals {
+                (arrival.identity, arrival.proof) = (None, None);
+            }
+        }
+        let headers = kept_headers(source, &delivery.headers);
+        // Collected first: a closure in the stream hides from the compiler that the future is `Send`.
+        let claims: Vec<_> = arrivals
+            .into_iter()
+            .map(|arrival| self.accept(source, arrival, &headers, entrance, now))
+            .collect();
+        let mut claims = stream::iter(claims).buffer_unordered(CLAIMS_AT_ONCE);
+        let mut admitted = Admitted { events: Vec::new(), unusable: None, failure: None };
         while let Some(outcome) = claims.next().await {
             match outcome {
-                Ok((key, accepted)) => line = counted(line.with_key(&key), accepted),
-                Err(error) => failure = Some(error),
+                Ok(event) => admitted.events.push(event),
+                Err(error) => admitted.failure = Some(error),
             }
         }
-        if let Err(unusable) = &events {
-            line.message = format!("delivery kept but unusable: {unusable}");
-            line = line.with("unusable.cause", unusable.reason.cause());
-        }
-        match failure {
-            None => (source.preset.answer().clone(), line.count("Accepted")),
-            Some(error) => {
-                line.level = Level::Error;
-                line.message = format!("delivery not stored: {error}");
-                unavailable(line, "ClaimFailed")
-            }
-        }
+        drop(claims);
+        admitted.unusable = events.err();
+        admitted
     }
 
     /// Claims one event and sends its message.
@@ -105,9 +155,9 @@ impl<P: ReceiverPorts> Receiver<P> {
         source: &Source,
         arrival: Arrival<'_>,
         headers: &BTreeMap<String, String>,
-        verified: &Verified,
+        entrance: &Entrance,
         now: Millis,
-    ) -> Result<(EventKey, Accepted), PortError> {
+    ) -> Result<AcceptedEvent, PortError> {
         // An id that is no key cannot be: the verifier hands out none that is empty.
         let key = EventKey::new(&source.name, &arrival.id).map_err(|error| PortError {
             step: "key",
@@ -128,17 +178,24 @@ impl<P: ReceiverPorts> Receiver<P> {
                 body: encoded.body.clone(),
                 identity_hash: arrival.identity,
                 headers: headers.clone(),
-                kid: verified.kid.clone(),
-                origin: Origin::Delivery,
-                origin_note: None,
+                kid: entrance.verified.kid.clone(),
+                origin: entrance.origin,
+                origin_note: entrance.note.clone(),
             },
         };
-        if let Some(error) = self.spent_proof(source, &row, &arrival, verified).await? {
+        if let Some(error) = self.spent_proof(source, &row, &arrival, &entrance.verified).await? {
             let identity = arrival.identity.unwrap_or(row.evidence.body.sha256);
             self.keep_conflict(&mut row, identity, error, &encoded, now).await?;
-            return Ok((key, Accepted::Conflict));
+            return Ok(AcceptedEvent { key, accepted: Accepted::Conflict, is_own: false });
         }
-        let accepted = match self.claim(&row, &claim, &encoded).await? {
+        let claimed = self.claim(&row, &claim, &encoded).await?;
+        let is_own =
+            claimed.as_ref().err().and_then(|refused| refused.row.as_ref()).is_some_and(|found| {
+                entrance.note.is_some()
+                    && found.evidence.origin == entrance.origin
+                    && found.evidence.origin_note == entrance.note
+            });
+        let accepted = match claimed.map_err(|refused| refused.why) {
             Ok(()) | Err(ClaimRefusal::Mine) => match arrival.birth {
                 Birth::Claimed => Accepted::New { sent: self.send(source, &key, &arrival).await },
                 Birth::Dead { .. } => Accepted::Unusable,
@@ -158,7 +215,7 @@ impl<P: ReceiverPorts> Receiver<P> {
                 Accepted::Conflict
             }
         };
-        Ok((key, accepted))
+        Ok(AcceptedEvent { key, accepted, is_own })
     }
 
     /// Stores the chunks a large body needs, then the row.
@@ -167,13 +224,14 @@ impl<P: ReceiverPorts> Receiver<P> {
         row: &Row,
         claim: &Claim,
         encoded: &Encoded,
-    ) -> Result<Result<(), ClaimRefusal>, PortError> {
+    ) -> Conditional<(), ClaimRefusal> {
         let evidence = &row.evidence;
         if !encoded.chunked.is_empty() {
             // A duplicate of a large event costs half a read unit, not its chunks again.
             if let Some(found) = self.ports.row(&evidence.key).await? {
                 let identity = evidence.identity_hash.as_ref();
-                return Ok(Err(claim_refusal(&found, identity, claim, &self.policy)));
+                let why = claim_refusal(&found, identity, claim, &self.policy);
+                return Ok(Err(Refused { why, row: Some(Box::new(found)) }));
             }
             let expires_at = match claim.birth {
                 Birth::Dead { .. } => None,
@@ -183,7 +241,7 @@ impl<P: ReceiverPorts> Receiver<P> {
             };
             body::store(&*self.ports, &evidence.key, encoded, &self.policy, expires_at).await?;
         }
-        Ok(self.ports.claim(row, claim).await?.map_err(|Refused { why, .. }| why))
+        self.ports.claim(row, claim).await
     }
 
     /// Where a proof may serve one event: why this event is not the one. The proof is bound to the
@@ -233,7 +291,7 @@ impl<P: ReceiverPorts> Receiver<P> {
         row.evidence.key = row.evidence.key.conflict(&identity);
         row.life = claim.life(&row.evidence.key, &self.policy);
         // Whatever refuses this claim is this very content, kept before.
-        let _kept: Result<(), ClaimRefusal> = self.claim(row, &claim, encoded).await?;
+        let _kept: Result<(), Refused<ClaimRefusal>> = self.claim(row, &claim, encoded).await?;
         Ok(())
     }
 
@@ -303,6 +361,27 @@ fn kept_headers(source: &Source, headers: &Headers) -> BTreeMap<String, String> 
         .filter(|(name, _)| kept.iter().any(|keep| keep == name))
         .map(|(name, value)| (name.to_owned(), value.chars().take(1_024).collect()))
         .collect()
+}
+
+impl Admitted {
+    /// Adds to a line what became of the events.
+    pub(super) fn told(&self, line: Line) -> Line {
+        let told =
+            |line: Line, event: &AcceptedEvent| counted(line.with_key(&event.key), event.accepted);
+        let mut line = self.events.iter().fold(line, told);
+        if let Some(unusable) = &self.unusable {
+            line.message = format!("delivery kept but unusable: {unusable}");
+            line = line.with("unusable.cause", unusable.reason.cause());
+        }
+        line
+    }
+}
+
+/// The answer while some event is not durable: all of it comes again.
+pub(super) fn not_stored(mut line: Line, error: &PortError) -> (Answer, Line) {
+    line.level = Level::Error;
+    line.message = format!("delivery not stored: {error}");
+    unavailable(line, "ClaimFailed")
 }
 
 fn counted(line: Line, accepted: Accepted) -> Line {

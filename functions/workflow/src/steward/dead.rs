@@ -14,9 +14,12 @@ impl<P: StewardPorts> Run<'_, P> {
     /// Redrives the rows whose automatic redrive is due, the earliest first, and counts the dead.
     pub(super) async fn redrive_due(&mut self) -> Reached {
         let dead = self.entries(Bucket::Dead, Millis(u64::MAX >> 1)).await;
-        let parked = self.entries(Bucket::Parked, Millis(u64::MAX >> 1)).await.len() as u64;
-        self.tally.dead = Some((parked.saturating_add(dead.len() as u64), parked));
+        let parked = self.entries(Bucket::Parked, Millis(u64::MAX >> 1)).await;
         let now = self.now;
+        let ages = dead.iter().chain(&parked).map(|(_, entry)| now.since(entry.received_at));
+        self.tally.oldest_dead_ms = ages.max().unwrap_or(0);
+        let parked = parked.len() as u64;
+        self.tally.dead = Some((parked.saturating_add(dead.len() as u64), parked));
         let mut due: Vec<OpenEntry> =
             dead.into_iter().map(|(_, entry)| entry).filter(|entry| entry.due_at <= now).collect();
         due.sort_by_key(|entry| entry.due_at);

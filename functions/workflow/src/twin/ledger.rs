@@ -7,7 +7,8 @@ use crate::ports::{
 use ledger::{
     Bucket, Effect, Entity, EntityKey, EventKey, Life, Millis, Row, Seconds,
     verbs::{
-        self, Apply, Bury, Claim, Fail, ForcedBury, LeaseAsk, Redrive, Resolve, Settle, Sweep, Wait,
+        self, Apply, Backfill, BackfillRefusal, Bury, Claim, Fail, ForcedBury, LeaseAsk, Redrive,
+        Resolve, Settle, Sweep, Wait, WaitInSequence,
     },
 };
 use std::ops::Bound;
@@ -79,6 +80,27 @@ impl World {
                 Ok(())
             }
             (Ok(_), None) => unreachable!("apply needs a row"),
+            (Err(why), found) => Err(Refused { why, row: found.map(Box::new) }),
+        }
+    }
+
+    fn wait_in_sequence(
+        &mut self,
+        twin: &Twin,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> Result<(), Refused<verbs::WaitInSequenceRefusal>> {
+        let found = self.rows.get(key).cloned();
+        let life = found.as_ref().map(|row| &row.life);
+        let state = self.entities.get(entity.as_str());
+        match (verbs::wait_in_sequence(life, state, ask, &twin.policy), found) {
+            (Ok(waited), Some(row)) => {
+                self.entities.insert(entity.as_str().to_owned(), waited.entity);
+                self.put(Row { life: waited.life, ..row });
+                Ok(())
+            }
+            (Ok(_), None) => unreachable!("waiting needs a row"),
             (Err(why), found) => Err(Refused { why, row: found.map(Box::new) }),
         }
     }
@@ -157,6 +179,20 @@ impl Ledger for Twin {
         Ok(self.write("wait", key, |life| verbs::wait(life, ask)).await?.map(drop))
     }
 
+    async fn wait_in_sequence(
+        &self,
+        key: &EventKey,
+        entity: &EntityKey,
+        ask: &WaitInSequence,
+    ) -> Conditional<(), verbs::WaitInSequenceRefusal> {
+        let (mut world, fault) = self.begin("wait_in_sequence").await?;
+        let first = world.wait_in_sequence(self, key, entity, ask);
+        if fault == Some(Fault::AnswerLost) && first.is_ok() {
+            return Ok(world.wait_in_sequence(self, key, entity, ask));
+        }
+        Ok(first)
+    }
+
     async fn bury(&self, key: &EventKey, ask: &Bury) -> Conditional<(), verbs::BuryRefusal> {
         Ok(self.write("bury", key, |life| verbs::bury(life, ask, &self.policy)).await?.map(drop))
     }
@@ -196,6 +232,18 @@ impl Ledger for Twin {
             .write("resolve", key, |life| verbs::resolve(life, ask, &self.policy))
             .await?
             .map(drop))
+    }
+
+    async fn backfill(&self, ask: &Backfill) -> Result<Result<(), BackfillRefusal>, PortError> {
+        let (mut world, fault) = self.begin("backfill").await?;
+        let key = ask.entity.as_str();
+        let mut write = || {
+            let entity = verbs::backfill(world.entities.get(key), ask)?;
+            world.entities.insert(key.to_owned(), entity);
+            Ok(())
+        };
+        let first = write();
+        if fault == Some(Fault::AnswerLost) && first.is_ok() { Ok(write()) } else { Ok(first) }
     }
 
     async fn row(&self, key: &EventKey) -> Result<Option<Row>, PortError> {

@@ -6,6 +6,9 @@
     reason = "a failed unwrap is a failed test"
 )]
 
+pub(crate) mod fetched;
+pub(crate) mod provider;
+
 use config::Config;
 use ledger::{Millis, Policy, Row};
 use serde_json::{Value, json};
@@ -74,11 +77,22 @@ impl Rig {
     /// Other sources and another signing secret, at another time. The stage is `local` where
     /// `allow_local` says so.
     pub(crate) fn of(sources: &str, secret: &Value, now: Millis, allow_local: bool) -> Self {
-        let policy = Policy::default();
-        let twin = Arc::new(Twin::new(policy.clone(), now));
+        let twin = Arc::new(Twin::new(Policy::default(), now));
         twin.set_secret(&secret.to_string());
-        let mut rig = Self::over(twin, policy, "build-1");
-        let config = Config::parse("sources.toml", sources, &|_| None).unwrap();
+        Self::over(twin, Policy::default(), "build-1").reading(sources, allow_local)
+    }
+
+    /// The source `shop` of a test's own, with these limits.
+    pub(crate) fn shop(sources: &str, policy: Policy) -> Self {
+        Self::with(policy, "build-1").reading(sources, false)
+    }
+
+    fn reading(self, sources: &str, allow_local: bool) -> Self {
+        let mut rig = self;
+        let config = match Config::parse("sources.toml", sources, &|_| None) {
+            Ok(config) => config,
+            Err(errors) => panic!("{errors:#?}"),
+        };
         rig.receiver.config = config.clone();
         rig.receiver.keyring = Keyring::new(allow_local);
         rig.receiver.public_url = Some("https://hooks.example".to_owned());
@@ -100,6 +114,7 @@ impl Rig {
                 policy: policy.clone(),
                 keyring: Keyring::new(false),
                 certificates: CertificateCache::default(),
+                replay: None,
                 public_url: None,
             },
             consumer: Consumer {
@@ -108,6 +123,7 @@ impl Rig {
                 policy: policy.clone(),
                 release: release.to_owned(),
                 projection: Box::new(Declarative),
+                fetcher: workflow::Fetcher::default(),
             },
             steward: Steward { ports: Arc::clone(&twin), policy, release: release.to_owned() },
             twin,
@@ -206,6 +222,22 @@ impl Rig {
             }
             self.twin.advance(next.since(self.now()).max(1));
         }
+    }
+
+    /// Works the queue and lets the steward run every minute, for `limit_ms` of simulated time.
+    pub(crate) async fn live(&self, limit_ms: u64) {
+        let end = self.now().plus(limit_ms);
+        while self.now() < end {
+            self.drain(0).await;
+            let minute = self.now().plus(60_000);
+            while let Some(next) = self.twin.next_visible().filter(|next| *next < minute) {
+                self.twin.advance(next.since(self.now()).max(1));
+                self.drain(0).await;
+            }
+            self.twin.advance(minute.since(self.now()));
+            self.tend().await;
+        }
+        self.drain(0).await;
     }
 
     /// One steward run.

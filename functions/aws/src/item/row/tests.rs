@@ -81,6 +81,7 @@ prop_compose! {
         (redrives, sweeps) in any::<(u32, u32)>(),
         open in option::of(any_open()),
         expires_at in option::of(any::<u64>().prop_map(Seconds)),
+        by_hand in option::of((any_text(), any_text(), any::<u64>())),
         (resolved_by, note) in (option::of(any_text()), option::of(any_text())),
     ) -> Life {
         Life {
@@ -96,6 +97,7 @@ prop_compose! {
             release,
             redrives,
             redriven_at,
+            by_hand: by_hand.map(|(by, reason, at)| ByHand { by, reason, at: Millis(at) }),
             budget_release,
             waiting_since,
             sweeps,

@@ -253,6 +253,15 @@ fn c16_versions_are_exact_to_38_digits_and_refused_beyond() {
 }
 
 #[test]
+fn c17_what_an_event_does_not_carry_is_null_and_never_zero() {
+    let source = versioned("integer", "reactions = \"/reactions\", assignee = \"/assignee\"");
+    let assigned = change(&source, r#"{"id":1,"v":1,"assignee":"ada"}"#).unwrap();
+    // A version replaces the state whole, so a field that only other events carry belongs to an
+    // entity type of its own; what is missing is said to be missing.
+    assert_eq!(json!(assigned.state), json!({ "assignee": "ada", "reactions": null }));
+}
+
+#[test]
 fn c19_late_arrival_after_an_outage_does_not_reorder_by_our_clock() {
     let source = source(&LIFE.replace("UNIT", "s"));
     let events = [

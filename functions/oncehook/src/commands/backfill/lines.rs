@@ -1,0 +1,93 @@
+//! The file of a backfill, read line by line: a month of entities must not need a month of memory.
+
+use crate::failure::Failure;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::{fs::File, io::BufReader, path::Path};
+
+/// One line: where it stands, and what it says or why it says nothing.
+pub(crate) struct Line {
+    /// Counted from 1, a CSV's header among them.
+    pub(crate) number: u64,
+    /// What it says.
+    pub(crate) read: Result<Said, String>,
+}
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Said {
+    /// The state key.
+    pub(crate) entity: String,
+    /// As the provider writes it.
+    pub(crate) version: Option<Value>,
+    /// The state, whole.
+    #[serde(default)]
+    pub(crate) state: Option<Map<String, Value>>,
+}
+
+/// Opens a file: CSV where its name ends so, else lines of JSON. Blank lines say nothing.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn Iterator<Item = Line>>, Failure> {
+    let file = File::open(path)
+        .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", path.display())))?;
+    let is_csv = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+    if is_csv { csv(file) } else { Ok(Box::new(json(file))) }
+}
+
+fn json(file: File) -> impl Iterator<Item = Line> {
+    use std::io::BufRead;
+    let lines = BufReader::new(file).lines().zip(1_u64..);
+    lines.filter_map(|(text, number)| {
+        let text = match text {
+            Ok(text) if text.trim().is_empty() => return None,
+            Ok(text) => text,
+            Err(error) => return Some(Line { number, read: Err(error.to_string()) }),
+        };
+        // The parser's own words may quote the line, which holds a customer's state.
+        let read = serde_json::from_str(&text).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => {
+                "expected {\"entity\": text, \"version\": ..., \"state\": {...} or nothing}"
+                    .to_owned()
+            }
+            _ => format!("is no JSON, at column {}", error.column()),
+        });
+        Some(Line { number, read })
+    })
+}
+
+fn csv(file: File) -> Result<Box<dyn Iterator<Item = Line>>, Failure> {
+    let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(file);
+    let header = reader
+        .headers()
+        .map_err(|error| Failure::usage(format!("the header cannot be read: {error}")))?;
+    let names: Vec<&str> = header.iter().collect();
+    if !matches!(names.as_slice(), ["entity", "version"] | ["entity", "version", "state"]) {
+        return Err(Failure::usage(format!("the header is {:?}", names.join(",")))
+            .with_next("the first line must read entity,version or entity,version,state"));
+    }
+    Ok(Box::new(reader.into_records().map(|record| match record {
+        Ok(record) => {
+            let number = record.position().map_or(0, ::csv::Position::line);
+            Line { number, read: said(&record) }
+        }
+        Err(error) => {
+            let number = error.position().map_or(0, ::csv::Position::line);
+            Line {
+                number,
+                read: Err(
+                    "has another number of columns than the header, or is no UTF-8".to_owned()
+                ),
+            }
+        }
+    })))
+}
+
+fn said(record: &::csv::StringRecord) -> Result<Said, String> {
+    let cell = |index| record.get(index).filter(|text: &&str| !text.is_empty());
+    let state = cell(2).map(serde_json::from_str).transpose();
+    Ok(Said {
+        entity: cell(0).unwrap_or_default().to_owned(),
+        version: cell(1).map(Value::from),
+        state: state.map_err(|_| "the state is no JSON object".to_owned())?,
+    })
+}

@@ -1,0 +1,126 @@
+//! `reconcile`: one source compared with its provider's list now, as the stack does every hour.
+//!
+//! What is missing is claimed by the receiver's own use case, run here under the person's rights.
+
+use super::replay::{Shown, open, unlock};
+use crate::{
+    args::Reconcile as Args,
+    context::{self, Context},
+    failure::Failure,
+    output::{Fact, Page, Report, Tone, progress, shown},
+    time::{self, utc},
+};
+use aws::{Aws, Resource};
+use ledger::Millis;
+use serde::Serialize;
+use std::sync::Arc;
+use workflow::{
+    CertificateCache, Keyring, Receiver,
+    reconcile::{Claims, Completeness, compare},
+    replay::{
+        FailedEvent, Look, Pace, Stop,
+        pager::{Pager, Window},
+    },
+};
+
+const LOOKING: &[Resource] = &[Resource::LedgerTable, Resource::OutboundSecret];
+const CLAIMING: &[Resource] = &[Resource::LedgerTable, Resource::OutboundSecret, Resource::Queue];
+const AT_ONCE: usize = 16;
+
+/// What the comparison found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Reconciled {
+    source: String,
+    since: String,
+    until: String,
+    dry_run: bool,
+    #[serde(flatten)]
+    found: Completeness,
+    failures: Vec<FailedEvent>,
+    #[serde(skip)]
+    title: String,
+}
+
+/// Compares.
+pub(crate) async fn run(context: &Context, args: &Args) -> Result<Reconciled, Failure> {
+    let source = context.source(&args.source)?;
+    let opening = open(context, source)?;
+    let aws = Arc::new(context.connect(if args.dry_run { LOOKING } else { CLAIMING }).await?);
+    let access = unlock(context, &aws, &opening).await?;
+    let now = context::now();
+    let (since, until) = (args.since.resolve(now), args.until.resolve(now));
+    if since > until {
+        let found = format!("the window ends ({}) before it begins ({})", utc(until), utc(since));
+        return Err(Failure::usage(found).with_next("--since is the earlier of the two"));
+    }
+    let window = Window::new(since, until);
+    let watch = Shown { window, began_at: now, keeps_until: opening.list.days };
+    let pace = Pace { per_second: args.rate, at_once: AT_ONCE };
+    let list = (Pager::new(opening.list.clone(), opening.address.clone(), window), access);
+    let compared = if args.dry_run {
+        compare(&*aws, source, list, Look, &watch, pace).await
+    } else {
+        let receiver = receiver(context, &aws);
+        let claims = Claims::new(&receiver, source, note(now));
+        compare(&*aws, source, list, claims, &watch, pace).await
+    };
+    progress("");
+    let (found, tally) = compared.map_err(|stop| match stop {
+        Stop::Unreachable(said) | Stop::NotKept(said) => {
+            Failure::unreachable(said).with_next("run it again: what is claimed stays claimed")
+        }
+        Stop::Refused(said) => {
+            Failure::usage(said).with_next("check the key in the outbound secret")
+        }
+    })?;
+    Ok(Reconciled {
+        source: source.name.to_string(),
+        since: time::rfc3339(window.since),
+        until: time::rfc3339(window.until),
+        dry_run: args.dry_run,
+        found,
+        failures: tally.failures,
+        title: source.preset.title().to_owned(),
+    })
+}
+
+fn note(now: Millis) -> String {
+    format!("a person: compared by hand at {}", utc(now))
+}
+
+/// The receiver's use case, for its claims alone.
+fn receiver(context: &Context, aws: &Arc<Aws>) -> Receiver<Aws> {
+    Receiver {
+        ports: Arc::clone(aws),
+        config: context.config.clone(),
+        policy: context.settings.policy.clone(),
+        keyring: Keyring::new(context.settings.is_local()),
+        certificates: CertificateCache::default(),
+        replay: None,
+        public_url: None,
+    }
+}
+
+impl Report for Reconciled {
+    /// A gap is worth a look, also when it is closed by now.
+    fn needs_attention(&self) -> bool {
+        self.found.missing > 0 || self.found.failed > 0
+    }
+
+    fn write(&self, page: &mut Page) {
+        let tone = if self.needs_attention() { Tone::Bad } else { Tone::Good };
+        page.toned(tone, self.found.sentence(&self.title));
+        let next = match (self.found.missing, self.dry_run) {
+            (0, _) => "nothing is missing".to_owned(),
+            (_, true) => "run it without --dry-run to claim what is missing".to_owned(),
+            (_, false) => format!("  oncehook events list --source {} --since 10m", self.source),
+        };
+        let mut facts = vec![Fact::data("window", format!("{} until {}", self.since, self.until))];
+        for one in self.failures.iter().take(10) {
+            let said = format!("{}: {}", shown(&one.id), shown(&one.why));
+            facts.push(Fact::data("failed", said).in_tone(Tone::Bad));
+        }
+        facts.push(Fact::new("next", next));
+        page.facts(&facts);
+    }
+}

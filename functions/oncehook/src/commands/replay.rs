@@ -1,0 +1,261 @@
+//! `replay`: a provider's past events, read from its own list and posted to the replay route.
+//!
+//! What is shown is what the ledger said: new, or known. A dry run asks the ledger itself, a hundred
+//! keys at a time, and posts nothing. How far a run is lies in a file, so that the same command goes
+//! on where the last one was broken off.
+
+mod chart;
+mod kept;
+mod providers;
+mod report;
+
+pub(crate) use providers::run as providers;
+
+use crate::{
+    args::Replay as Args,
+    context::Context,
+    failure::Failure,
+    output::progress,
+    time::{self, utc},
+};
+use aws::{Aws, Resource};
+use config::Source;
+use kept::{Asked, Kept};
+use ledger::Millis;
+use report::Replayed;
+use std::io::{self, Write as _};
+use workflow::{
+    outbound::{ApiKey, NoKey, api_key},
+    ports::{Clock as _, Entropy as _, Secret},
+    replay::{
+        Access, Broken, Checkpoint, Feed, Look, Notebook, Opening, Pace, Posts, Replay, Stop,
+        Watch, Words,
+        pager::{Pager, Window},
+    },
+};
+
+const DRY: &[Resource] = &[Resource::LedgerTable, Resource::OutboundSecret];
+const POSTING: &[Resource] =
+    &[Resource::LedgerTable, Resource::OutboundSecret, Resource::ReplaySecret];
+/// Events posted at the same time.
+const AT_ONCE: usize = 16;
+
+/// Reads the list and feeds the events in.
+pub(crate) async fn run(context: &Context, args: &Args) -> Result<Replayed, Failure> {
+    let name = args.source.as_ref().ok_or_else(|| Failure::usage("--source is missing"))?;
+    let source = context.source(name)?;
+    let opening = open(context, source)?;
+    let aws = context.connect(if args.dry_run { DRY } else { POSTING }).await?;
+    let access = unlock(context, &aws, &opening).await?;
+    let now = aws.now();
+    let asked = Asked::from(args);
+    let kept = if args.dry_run { None } else { Some(Kept::at(args, context.url()?, source)?) };
+    let resumed = match &kept {
+        Some(kept) if !args.fresh => kept.unfinished(&asked)?,
+        Some(_) | None => None,
+    };
+    let is_resumed = resumed.is_some();
+    let checkpoint = match resumed {
+        Some(checkpoint) => checkpoint,
+        None => begin(args, source, now, &aws)?,
+    };
+    let mut notes = beyond(&opening, checkpoint.window, now, source.preset.title());
+    if is_resumed {
+        let till = utc(checkpoint.window.until);
+        notes.push(format!("went on with the run that was broken off; its window ends at {till}"));
+    }
+    let shown = Shown { window: checkpoint.window, began_at: now, keeps_until: opening.list.days };
+    let pager = Pager::new(opening.list.clone(), opening.address.clone(), checkpoint.window);
+    let parts = Parts { aws: &aws, source, pager, access, shown: &shown, args };
+    let done = if let Some(kept) = &kept {
+        let token = token(context, &aws, source).await?;
+        let words = Words {
+            by: args.by.clone().unwrap_or_default(),
+            reason: args.reason.clone().unwrap_or_default(),
+            run: checkpoint.run.clone(),
+        };
+        let posts = Posts::new(&aws, &shown, context.url()?, name.as_str(), &token, &words);
+        let notebook = kept.notebook(&asked);
+        let done = interruptible(Box::pin(parts.run(posts, checkpoint.clone(), &notebook))).await;
+        done.unwrap_or_else(|| Ok(kept.last(&asked).unwrap_or(checkpoint)))
+    } else {
+        let done = interruptible(Box::pin(parts.run(Look, checkpoint.clone(), &Nowhere))).await;
+        done.unwrap_or(Ok(checkpoint))
+    };
+    progress("");
+    match done {
+        Ok(checkpoint) => {
+            if checkpoint.next.is_none()
+                && let Some(kept) = &kept
+            {
+                kept.forget()?;
+            }
+            Ok(Replayed::new(source, checkpoint, args.dry_run, notes))
+        }
+        Err(broken) => Err(broken_off(&broken, args.dry_run)),
+    }
+}
+
+/// The list, or what there is instead.
+pub(super) fn open<'s>(context: &Context, source: &'s Source) -> Result<Opening<'s>, Failure> {
+    let elsewhere = context.settings.list_address(source.name.as_str());
+    Opening::of(source, elsewhere).map_err(|no_list| {
+        let title = source.preset.title();
+        Failure::usage(format!("source `{}` ({title}): {no_list}", source.name)).with_next(format!(
+            "`oncehook replay --providers` says who lists its events; an address belongs into \
+             infra/sources.toml, [sources.{}.replay]",
+            source.name
+        ))
+    })
+}
+
+/// The key of the list.
+pub(super) async fn unlock(
+    context: &Context,
+    aws: &Aws,
+    opening: &Opening<'_>,
+) -> Result<Access, Failure> {
+    let secret = (Secret::Outbound, "ONCEHOOK_OUTBOUND_SECRET_ID");
+    let key = key(context, aws, secret, opening.secret).await?;
+    Ok(Access::new(opening.list.auth.clone(), key))
+}
+
+async fn token(context: &Context, aws: &Aws, source: &Source) -> Result<ApiKey, Failure> {
+    let secret = (Secret::Replay, "ONCEHOOK_REPLAY_SECRET_ID");
+    key(context, aws, secret, source.name.as_str()).await
+}
+
+async fn key(
+    context: &Context,
+    aws: &Aws,
+    (secret, variable): (Secret, &str),
+    name: &str,
+) -> Result<ApiKey, Failure> {
+    let found = api_key(aws, secret, name, context.settings.is_local()).await;
+    found.map_err(|no_key| match no_key {
+        NoKey::Unreadable(error) => Failure::from(error),
+        no_key @ (NoKey::NotAnObject | NoKey::NoEntry(_) | NoKey::Unusable { .. }) => {
+            let what = match secret {
+                Secret::Replay => "a token of at least 32 characters",
+                Secret::Outbound | Secret::Signing => "the provider's API key",
+            };
+            Failure::usage(no_key.to_string()).with_next(format!(
+                "store {what} as {{\"{name}\": [{{\"kid\": \"2026-11\", \"key\": \"...\"}}]}} in the \
+                 secret that ${variable} names, beside its other entries"
+            ))
+        }
+    })
+}
+
+fn begin(args: &Args, source: &Source, now: Millis, aws: &Aws) -> Result<Checkpoint, Failure> {
+    let since = args.since.map_or(now, |since| since.resolve(now));
+    let until = args.until.map_or(now, |until| until.resolve(now)).min(now);
+    if since > until {
+        let found = format!("the window ends ({}) before it begins ({})", utc(until), utc(since));
+        return Err(Failure::usage(found).with_next("--since is the earlier of the two"));
+    }
+    let run: String = aws.token().to_string().chars().take(12).collect();
+    let window = Window::new(since, until);
+    Ok(Checkpoint::new(source.name.as_str(), run, window, args.event_type.clone()))
+}
+
+/// What the provider no longer lists of the window.
+fn beyond(opening: &Opening<'_>, window: Window, now: Millis, title: &str) -> Vec<String> {
+    let earliest = opening.reaches_back_to(now).filter(|earliest| window.since < *earliest);
+    let said = earliest.map(|earliest| {
+        format!(
+            "{title} lists nothing from before {}: the window's beginning is beyond reach",
+            utc(earliest)
+        )
+    });
+    said.into_iter().collect()
+}
+
+fn broken_off(broken: &Broken, is_dry: bool) -> Failure {
+    let Broken { checkpoint, stop } = broken;
+    let tally = &checkpoint.tally;
+    let far = format!(
+        "so far {} fetched, {} new, {} duplicate, {} failed",
+        tally.fetched, tally.new, tally.duplicate, tally.failed
+    );
+    let next =
+        if is_dry { "run it again" } else { "run the same command again: it goes on from there" };
+    match stop {
+        Stop::Unreachable(said) => Failure::unreachable(format!("{said}; {far}")).with_next(next),
+        Stop::NotKept(_) => Failure::usage(format!("{stop}; {far}"))
+            .with_next("choose another place with --checkpoint"),
+        Stop::Refused(said) => Failure::usage(format!("{said}; {far}")).with_next(
+            "the key belongs into the outbound secret, the token into the replay secret, and the \
+             stack needs ReplayRoute=on",
+        ),
+    }
+}
+
+/// What a run stands on, whatever it feeds.
+struct Parts<'r> {
+    aws: &'r Aws,
+    source: &'r Source,
+    pager: Pager,
+    access: Access,
+    shown: &'r Shown,
+    args: &'r Args,
+}
+
+impl Parts<'_> {
+    async fn run(
+        self,
+        feed: impl Feed,
+        checkpoint: Checkpoint,
+        notebook: &(impl Notebook + Sync),
+    ) -> Result<Checkpoint, Box<Broken>> {
+        let replay = Replay {
+            ports: self.aws,
+            source: self.source,
+            pager: self.pager,
+            access: self.access,
+            feed,
+            watch: self.shown,
+            pace: Pace { per_second: self.args.rate, at_once: AT_ONCE },
+        };
+        replay.run(checkpoint, notebook, None).await
+    }
+}
+
+/// The run's end; `None` when the person interrupts it. A page that is cut off is read again.
+async fn interruptible<T>(run: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        done = run => Some(done),
+        _ = tokio::signal::ctrl_c() => None,
+    }
+}
+
+/// A dry run keeps nothing.
+pub(super) struct Nowhere;
+
+impl Notebook for Nowhere {
+    async fn save(&self, _checkpoint: &Checkpoint) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Tells standard error how it goes.
+pub(super) struct Shown {
+    /// What is read.
+    pub(super) window: Window,
+    /// When this process began.
+    pub(super) began_at: Millis,
+    /// How many days the provider keeps an event.
+    pub(super) keeps_until: Option<u32>,
+}
+
+impl Watch for Shown {
+    fn waits(&self, why: &str, ms: u64) {
+        progress("");
+        // With standard error gone there is nobody left to tell.
+        let _told = writeln!(io::stderr(), "{why}; waiting {}", time::span(ms));
+    }
+
+    fn reached(&self, checkpoint: &Checkpoint) {
+        progress(&chart::bar(self, checkpoint, crate::context::now()));
+    }
+}

@@ -1,0 +1,229 @@
+//! What feeds events in again and what follows them, on a stack in memory.
+
+use super::*;
+use crate::{
+    commands::{dead_redrive, replay_ledger, tail},
+    http::{Answered, Outgoing, Wire},
+};
+use aws::Moved;
+use std::sync::Mutex;
+use workflow::{
+    ports::{PortError, Trouble},
+    twin::{Fault, Twin},
+};
+
+impl dead_redrive::Letters for Twin {
+    async fn letters(&self) -> Result<u64, PortError> {
+        Ok(self.dead_letter_bodies().len() as u64)
+    }
+
+    async fn move_back(&self, _per_second: u32) -> Result<Moved, PortError> {
+        let count = self.letters().await?;
+        self.redrive_dead_letters();
+        Ok(Moved::OneByOne(count))
+    }
+}
+
+const WHO: &str = "--by ada --reason restored --rate 1000";
+
+pub(super) async fn replay(stack: &Stack, line: &str) -> replay_ledger::Ran {
+    let line = format!("oncehook replay --from-ledger {WHO} {line}");
+    let Command::Replay(args) = testing::command(&line) else { panic!("{line}") };
+    replay_ledger::run(&*stack.twin, &testing::config(), &stack.policy, &args.into()).await.unwrap()
+}
+
+async fn redrive(stack: &Stack, line: &str) -> dead_redrive::Done {
+    let line = format!("oncehook dead redrive --by ada --reason mended {line}");
+    let Command::Dead(Dead::Redrive(args)) = testing::command(&line) else { panic!("{line}") };
+    dead_redrive::run(&*stack.twin, &args).await.unwrap()
+}
+
+/// A stack with forty settled pushes, a dead event, and one that nobody works yet.
+async fn filled() -> Stack {
+    let stack = Stack::new();
+    post(&stack, "github_push --id p-{n} --set /after=c{n} --times 40").await.unwrap();
+    post(&stack, "stripe_poison").await.unwrap();
+    for _ in 0..6 {
+        stack.consume().await;
+    }
+    post(&stack, "stripe_subscription_created").await.unwrap();
+    stack.twin.advance(1_000);
+    stack
+}
+
+fn made(stack: &Stack) -> usize {
+    let rows = stack.twin.rows();
+    rows.iter().filter(|row| row.evidence.key.replay_of().is_some()).count()
+}
+
+#[tokio::test]
+async fn a_preview_counts_by_type_and_reason_and_writes_nothing() {
+    let stack = filled().await;
+    let before = stack.twin.rows();
+    let ran = replay(&stack, "--since 1h").await;
+    let (text, json) = read(&ran);
+    assert_eq!(stack.twin.rows(), before);
+    let numbers = ["selected", "replayed", "before", "refused", "failed"].map(|name| &json[name]);
+    assert_eq!(numbers, [42, 40, 0, 2, 0], "{text}");
+    assert!(text.contains("40     to replay  push"), "{text}");
+    assert!(text.contains("dead: a redrive") && text.contains("not finished yet"), "{text}");
+    assert!(text.contains("nothing is written yet; the same with --execute"), "{text}");
+    assert!(!ran.needs_attention(), "what a window holds besides is no mistake");
+}
+
+#[tokio::test]
+async fn a_run_makes_each_row_once_however_often_it_is_interrupted_and_its_numbers_add_up() {
+    let stack = filled().await;
+    let first = replay(&stack, "--since 1h --run r1 --limit 15 --execute").await;
+    let (text, json) = read(&first);
+    assert_eq!((&json["selected"], &json["more"]), (&15.into(), &true.into()), "{text}");
+    assert!(text.contains("the same command with --run r1"), "{text}");
+    // The store fails for one event: it is named, and the next is done all the same.
+    let mut claims = 0;
+    stack.twin.set_faults(move |step, _| {
+        claims += u32::from(step == "claim");
+        (step == "claim" && claims == 20).then_some(Fault::Before(Trouble::Unavailable))
+    });
+    let second = replay(&stack, "--since 1h --run r1 --execute").await;
+    stack.twin.clear_faults();
+    let (text, json) = read(&second);
+    let number = |name: &str| json[name].as_u64().unwrap();
+    assert_eq!(number("failed"), 1, "{text}");
+    assert!(json["failures"][0]["key"].as_str().unwrap().starts_with("github#p-"), "{text}");
+    assert!(second.needs_attention());
+    let sum = ["replayed", "before", "refused", "failed"].map(number).iter().sum::<u64>();
+    assert_eq!(sum, number("selected"));
+    let third = replay(&stack, "--since 1h --run r1 --execute").await;
+    let (text, json) = read(&third);
+    assert_eq!((&json["replayed"], &json["before"]), (&1.into(), &39.into()), "{text}");
+    assert_eq!(made(&stack), 40);
+    assert_eq!(read(&replay(&stack, "--since 1h --run r1").await).1["before"], 40, "a preview");
+}
+
+#[tokio::test]
+async fn a_window_does_not_replay_what_replays_made_and_a_key_that_is_one_is_refused() {
+    let stack = filled().await;
+    replay(&stack, "--since 1h --type push --run r1 --execute").await;
+    let again = read(&replay(&stack, "--since 1h --type push --run r2").await).1;
+    assert_eq!(again["selected"], 40, "and not eighty");
+    let named = replay(&stack, "_r#r1#github#p-1 github#nobody --execute").await;
+    let (text, _) = read(&named);
+    assert!(named.needs_attention() && text.contains("it is a replay itself"), "{text}");
+    assert!(text.contains("missing") && text.contains("github#nobody"), "{text}");
+}
+
+#[tokio::test]
+async fn a_replayed_event_says_who_and_why_and_is_applied_through_the_guard() {
+    let stack = filled().await;
+    let ran = replay(&stack, "github#p-7 --run r1 --execute").await;
+    let (text, _) = read(&ran);
+    assert!(text.contains("oncehook events show _r#r1#github#p-7"), "{text}");
+    stack.consume().await;
+    let (text, json) = read(&show(&stack, "_r#r1#github#p-7", "").await);
+    assert!(text.contains("replayed: by ada: restored (run r1)"), "{text}");
+    assert_eq!(json["event"]["outcome"], "superseded", "{text}");
+    let (_, original) = read(&show(&stack, "github#p-7", "").await);
+    assert_eq!(original["event"]["origin"], "delivery");
+}
+
+#[tokio::test]
+async fn a_build_s_dead_come_back_together_permanent_ones_too_and_say_by_whom() {
+    let stack = Stack::new();
+    post(&stack, "stripe_poison --id evt_p{n} --times 7").await.unwrap();
+    stack.consume().await;
+    // A second body of a known id is dead as well, and no build cures that.
+    post(&stack, "github_push").await.unwrap();
+    post(&stack, "github_push --set /ref=refs/heads/other").await.unwrap();
+    let nothing = read(&redrive(&stack, "--release build-0").await).0;
+    assert!(nothing.contains("nothing died under build build-0"), "{nothing}");
+    let preview = redrive(&stack, "--release build-1").await;
+    let (text, json) = read(&preview);
+    assert_eq!(
+        (&json["selected"], &json["permanent"], &json["redriven"]),
+        (&7.into(), &7.into(), &0.into())
+    );
+    assert!(text.contains("nothing is done yet"), "{text}");
+    let done = redrive(&stack, "--release build-1 --execute --rate 500").await;
+    let (text, json) = read(&done);
+    assert_eq!((&json["redriven"], json["left"].as_array().unwrap().len()), (&7.into(), 0));
+    assert!(text.contains("7 dead events redriven"), "{text}");
+    let (text, json) = read(&show(&stack, "stripe-live#evt_p3", "").await);
+    assert!(text.contains("by ada: mended"), "{text}");
+    assert_eq!(json["event"]["redriven_by"]["reason"], "mended");
+    assert_eq!(read(&redrive(&stack, "--release build-1").await).1["selected"], 0);
+}
+
+#[tokio::test]
+async fn all_dead_come_back_with_the_messages_of_the_dead_letter_queue() {
+    let stack = Stack::new();
+    post(&stack, "stripe_poison --id evt_q{n} --times 3").await.unwrap();
+    while stack.twin.queue_len() > 0 {
+        stack.consume().await;
+    }
+    let (text, json) = read(&redrive(&stack, "--all").await);
+    assert_eq!((&json["selected"], &json["letters"]), (&3.into(), &3.into()), "{text}");
+    assert_eq!(stack.twin.queue_len(), 0, "a preview moves nothing");
+    let (text, json) = read(&redrive(&stack, "--all --execute --rate 500").await);
+    assert_eq!(json["redriven"], 3);
+    assert!(text.contains("3 messages were moved one by one"), "{text}");
+    assert_eq!(stack.twin.queue_len(), 3, "each message once: the rows' own were not sent as well");
+}
+
+/// Takes what is forwarded, and answers 500 to what it does not like.
+#[derive(Default)]
+struct Taker(Mutex<Vec<Outgoing>>);
+
+impl Wire for Taker {
+    async fn post(&self, outgoing: Outgoing) -> Result<Answered, String> {
+        let text = String::from_utf8_lossy(&outgoing.body);
+        let status = if text.contains("refs/heads/bad") { 500 } else { 200 };
+        drop(text);
+        self.0.lock().unwrap().push(outgoing);
+        Ok(Answered { status, body: String::new(), ms: 1 })
+    }
+}
+
+async fn follow(stack: &Stack, taker: &Taker, line: &str) -> bool {
+    let line = format!("oncehook tail --once {line}");
+    let Command::Tail(args) = testing::command(&line) else { panic!("{line}") };
+    let config = testing::config();
+    tail::run(&*stack.twin, &config, &stack.policy, taker, &args, false).await.unwrap()
+}
+
+#[tokio::test]
+async fn tail_forwards_each_event_once_as_it_came_with_its_key_and_says_what_was_not_taken() {
+    let stack = filled().await;
+    let taker = Taker::default();
+    let url = "http://127.0.0.1:3000/hook";
+    assert!(!follow(&stack, &taker, &format!("--since 1h --type push --forward {url}")).await);
+    let posts = taker.0.into_inner().unwrap();
+    assert_eq!(posts.len(), 40);
+    let one = posts.iter().find(|one| one.headers.iter().any(|(_, value)| value == "github#p-7"));
+    let one = one.unwrap();
+    assert_eq!((one.url.as_str(), one.method.as_str()), (url, "POST"));
+    let row = stack.twin.find("github#p-7").unwrap();
+    let kept = workflow::body::read(&*stack.twin, &row, &stack.policy).await.unwrap();
+    assert_eq!(one.body, kept);
+    assert!(one.headers.iter().any(|(name, _)| name == "x-github-event"), "{:?}", one.headers);
+    post(&stack, "github_push --id bad --set /ref=refs/heads/bad").await.unwrap();
+    assert!(follow(&stack, &Taker::default(), &format!("--since 1h --forward {url}")).await);
+    let nothing = Taker::default();
+    assert!(
+        !follow(&stack, &nothing, &format!("--since 1h --forward {url} --source shopify")).await
+    );
+    assert!(nothing.0.into_inner().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn no_command_reads_the_whole_table() {
+    let stack = filled().await;
+    stack.twin.reset_counts();
+    list(&stack, "--since 1h --limit 100").await;
+    replay(&stack, "--since 1h").await;
+    redrive(&stack, "--all").await;
+    look_for_stuck(&stack).await;
+    // A port that scans does not exist; what there is goes by key or by index.
+    let calls = stack.twin.counts();
+    let known = ["day", "row", "open", "notes", "open entries read"];
+    assert!(calls.keys().all(|call| known.contains(call)), "{calls:?}");
+}

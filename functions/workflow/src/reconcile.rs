@@ -1,0 +1,422 @@
+//! Reconcile: the ledger compared with each provider's own list, hour by hour, and what is missing
+//! claimed through the receiver's own use case.
+//!
+//! A run reads the window since the last one, with an hour of overlap, up to ten minutes ago: younger
+//! events may still be on their way. What came in and is not there is a gap: claimed, counted, and an
+//! alarm, for the next one may hold more than a list keeps. A window too long for one run goes on in
+//! the next. The notebook is a hint: a lost or outdated one costs pages read twice, and every claim is
+//! conditional, so two runs at once do no harm.
+//!
+//! A source without a list, an address or a key is left out by name. That a source cannot be compared
+//! is trouble, counted apart from gaps: nothing found is not nothing missing.
+
+use crate::{
+    outbound::{NoKey, api_key},
+    ports::{Clock, Entropy, Http, Lookup, Notes, PortError, ReceiverPorts, Secret, SecretStore},
+    receive::{Delivery, Receiver, accept::Accepted, accept::Entrance},
+    replay::{
+        Access, Checkpoint, Fed, Feed, Notebook, Opening, Pace, Replay, Stop, Tally, Watch,
+        pager::{Content, Pager, Window},
+    },
+    telemetry::{Level, Line, MetricUnit, Telemetry, shown},
+    within::within,
+};
+use config::{Config, Source};
+use ledger::{EventKey, Millis, Origin};
+use serde::{Deserialize, Serialize};
+use verifier::Verified;
+
+/// Younger events may still be on their way.
+pub const GRACE_MS: u64 = 600_000;
+/// What was read is read again this far back.
+const OVERLAP_MS: u64 = 3_600_000;
+/// The first run of a source looks back this far.
+const FIRST_MS: u64 = 86_400_000;
+/// A source takes no more than this share of what is left of the run, so that each has its turn.
+const MARGIN_MS: u64 = 20_000;
+/// How fast missing events are claimed.
+pub const PACE: Pace = Pace { per_second: 200, at_once: 16 };
+/// What vouches for a claimed event in its row: the provider's own list, read under the team's key.
+const KID: &str = "provider-api";
+
+/// Everything the reconciler needs.
+pub trait ReconcilerPorts: ReceiverPorts + Http + Lookup + Notes {}
+impl<P: ReceiverPorts + Http + Lookup + Notes> ReconcilerPorts for P {}
+
+/// Which sources are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Those whose provider never sends a failed delivery again.
+    NeverRetried,
+    /// All.
+    All,
+}
+
+impl Scope {
+    /// Reads the stack's parameter.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "never-retried" => Some(Self::NeverRetried),
+            "all" => Some(Self::All),
+            _ => None,
+        }
+    }
+
+    const fn holds(self, source: &Source) -> bool {
+        match self {
+            Self::NeverRetried => !source.preset.retries(),
+            Self::All => true,
+        }
+    }
+}
+
+/// The reconciler.
+pub struct Reconciler<P> {
+    /// Claims what is missing. Its keyring is not used.
+    pub receiver: Receiver<P>,
+    /// Which sources.
+    pub scope: Scope,
+    /// Whether keys marked `local` may be used.
+    pub allow_local: bool,
+    /// How fast missing events are claimed.
+    pub pace: Pace,
+}
+
+/// What the comparison of one source found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Completeness {
+    /// What was compared.
+    pub window: Window,
+    /// Events that the provider lists in it.
+    pub listed: u64,
+    /// Of these, events that the ledger held.
+    pub held: u64,
+    /// Events that it did not hold, and are claimed now.
+    pub missing: u64,
+    /// Held events that came long after they happened.
+    pub late: u64,
+    /// Events that could neither be found nor claimed.
+    pub failed: u64,
+}
+
+impl Completeness {
+    /// Reads a run's figures.
+    #[must_use]
+    pub fn of(window: Window, tally: &Tally) -> Self {
+        Self {
+            window,
+            listed: tally.fetched,
+            held: tally.duplicate,
+            missing: tally.new,
+            late: tally.late,
+            failed: tally.failed,
+        }
+    }
+
+    /// `Stripe says 4,112, ledger holds 4,112, 0 missing, 3 late`.
+    #[must_use]
+    pub fn sentence(&self, title: &str) -> String {
+        let mut said = format!(
+            "{title} says {}, ledger holds {}, {} missing, {} late",
+            grouped(self.listed),
+            grouped(self.held),
+            grouped(self.missing),
+            grouped(self.late)
+        );
+        if self.failed > 0 {
+            said = format!("{said}, {} failed", grouped(self.failed));
+        }
+        said
+    }
+}
+
+/// A number with its thousands apart.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let first = digits.len() % 3;
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && at % 3 == first {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// What one run leaves to the next.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Memory {
+    /// Everything up to here was compared.
+    covered_until: Option<Millis>,
+    /// A comparison that ran out of time.
+    unfinished: Option<Checkpoint>,
+}
+
+/// Claims, under the origin `reconcile`.
+pub struct Claims<'r, P> {
+    receiver: &'r Receiver<P>,
+    source: &'r Source,
+    note: String,
+}
+
+impl<'r, P> Claims<'r, P> {
+    /// For one source; `note` says who and why.
+    #[must_use]
+    pub const fn new(receiver: &'r Receiver<P>, source: &'r Source, note: String) -> Self {
+        Self { receiver, source, note }
+    }
+}
+
+impl<P: ReceiverPorts> Feed for Claims<'_, P> {
+    fn looks_first(&self) -> bool {
+        true
+    }
+
+    fn needs_content(&self) -> bool {
+        true
+    }
+
+    fn mark(&self) -> Option<(Origin, &str)> {
+        Some((Origin::Reconcile, &self.note))
+    }
+
+    async fn feed(&self, _key: &EventKey, content: Content) -> Result<Fed, Stop> {
+        let now = self.receiver.ports.now();
+        let headers = content.headers.iter();
+        let delivery = Delivery {
+            method: "POST".to_owned(),
+            path: String::new(),
+            query: String::new(),
+            headers: headers.map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+            body: content.body,
+            deadline: now,
+        };
+        let verified = Verified { kid: KID.to_owned(), signed_at_ms: None };
+        let entrance =
+            Entrance { origin: Origin::Reconcile, note: Some(self.note.clone()), verified };
+        let admitted = self.receiver.admit(self.source, &delivery, &entrance, now).await;
+        if let Some(error) = admitted.failure {
+            return Err(Stop::Unreachable(error.to_string()));
+        }
+        let mut fed = admitted.events.iter().map(|event| match event.accepted {
+            Accepted::New { .. } => Fed::New,
+            Accepted::WrongMode => Fed::WrongMode,
+            Accepted::Duplicate { .. } | Accepted::DuplicateOfDead | Accepted::Conflict => {
+                Fed::Duplicate { is_own: event.is_own }
+            }
+            Accepted::Unusable => Fed::Failed(format!("it is kept as {}, unusable", event.key)),
+        });
+        // One event was posted; a provider's batch of one has one.
+        Ok(fed.next().unwrap_or_else(|| Fed::Failed("no event was found in it".to_owned())))
+    }
+}
+
+/// Why a source was not compared.
+enum Left {
+    /// There is nothing to compare with, by name.
+    Out(String),
+    /// It could not be done now.
+    Trouble(String),
+}
+
+impl<P: ReconcilerPorts> Reconciler<P> {
+    /// Compares every source in scope. `elsewhere` gives another address for a source's list.
+    pub async fn run(&self, deadline: Millis, elsewhere: impl Fn(&str) -> Option<String>) {
+        let ports = &*self.receiver.ports;
+        let end = deadline.minus(MARGIN_MS);
+        let config: &Config = &self.receiver.config;
+        let sources: Vec<&Source> =
+            config.sources().filter(|source| self.scope.holds(source)).collect();
+        let mut left_out = Vec::new();
+        for (n, source) in sources.iter().enumerate() {
+            let now = ports.now();
+            let others = u64::try_from(sources.len() - n).unwrap_or(1).max(1);
+            let own_end = now.plus(end.since(now) / others);
+            match self.source(source, elsewhere(source.name.as_str()), own_end).await {
+                Ok(()) => {}
+                Err(Left::Out(why)) => left_out.push(format!("{} ({why})", source.name)),
+                Err(Left::Trouble(why)) => {
+                    let text = format!("{} could not be compared: {why}", source.preset.title());
+                    let line = Line::new(Level::Error, text).of_source(source.name.as_str());
+                    ports.emit(&line.count("ReconcileTrouble"));
+                }
+            }
+        }
+        let compared = sources.len() - left_out.len();
+        let mut text = format!("reconciler: {compared} sources compared");
+        if !left_out.is_empty() {
+            text = format!("{text}; left out: {}", left_out.join(", "));
+        }
+        ports.emit(&Line::new(Level::Info, text).count("ReconcilerRun"));
+    }
+
+    async fn source(
+        &self,
+        source: &Source,
+        elsewhere: Option<String>,
+        end: Millis,
+    ) -> Result<(), Left> {
+        let ports = &*self.receiver.ports;
+        let opening = Opening::of(source, elsewhere).map_err(|none| Left::Out(none.to_string()))?;
+        let key = api_key(ports, Secret::Outbound, opening.secret, self.allow_local).await;
+        let key = key.map_err(|no_key| match no_key {
+            NoKey::NoEntry(_) => Left::Out(no_key.to_string()),
+            NoKey::Unreadable(_) | NoKey::NotAnObject | NoKey::Unusable { .. } => {
+                Left::Trouble(no_key.to_string())
+            }
+        })?;
+        let name = format!("reconcile#{}", source.name);
+        let memory = self.memory(&name).await.map_err(|error| Left::Trouble(error.to_string()))?;
+        let checkpoint = memory.unfinished.unwrap_or_else(|| {
+            let window = window(memory.covered_until, &opening, ports.now());
+            let run: String = ports.token().to_string().chars().take(12).collect();
+            Checkpoint::new(source.name.as_str(), run, window, Vec::new())
+        });
+        let note = format!("reconciler, run {}: scheduled comparison", checkpoint.run);
+        let replay = Replay {
+            ports,
+            source,
+            pager: Pager::new(opening.list.clone(), opening.address.clone(), checkpoint.window),
+            access: Access::new(opening.list.auth.clone(), key),
+            feed: Claims::new(&self.receiver, source, note),
+            watch: &(),
+            pace: self.pace,
+        };
+        let notebook = Kept { ports, name: &name, covered_until: memory.covered_until };
+        // A provider may ask for more patience than the run has; what is done is kept page by page.
+        let run = within(ports, end, replay.run(checkpoint, &notebook, Some(end)));
+        let checkpoint = match run.await {
+            Some(Ok(checkpoint)) => checkpoint,
+            Some(Err(broken)) => return Err(Left::Trouble(broken.stop.to_string())),
+            None => {
+                return Err(Left::Trouble("it was still waiting when its time was up".to_owned()));
+            }
+        };
+        if checkpoint.next.is_some() {
+            let far = checkpoint.tally.fetched;
+            return Err(Left::Trouble(format!(
+                "more events than one run can read; the next goes on behind {} of them",
+                grouped(far)
+            )));
+        }
+        let memory = Memory { covered_until: Some(checkpoint.window.until), unfinished: None };
+        remember(ports, &name, &memory).await.map_err(Left::Trouble)?;
+        publish(
+            ports,
+            source,
+            &Completeness::of(checkpoint.window, &checkpoint.tally),
+            &checkpoint,
+        );
+        Ok(())
+    }
+
+    async fn memory(&self, name: &str) -> Result<Memory, PortError> {
+        let text = self.receiver.ports.note(name).await?.unwrap_or_default();
+        // A note of another form is no note: what it would have saved is read again.
+        Ok(serde_json::from_str(&text).unwrap_or_default())
+    }
+}
+
+/// What a run reads: since the last one, no further back than the list goes.
+fn window(covered_until: Option<Millis>, opening: &Opening<'_>, now: Millis) -> Window {
+    let until = now.minus(GRACE_MS);
+    let since = covered_until.unwrap_or(until.minus(FIRST_MS)).min(until).minus(OVERLAP_MS);
+    let earliest = opening.reaches_back_to(now).unwrap_or_default();
+    Window::new(since.max(earliest).min(until), until)
+}
+
+/// The notebook of a run: a row of the ledger's table.
+struct Kept<'r, P> {
+    ports: &'r P,
+    name: &'r str,
+    covered_until: Option<Millis>,
+}
+
+impl<P: Notes> Notebook for Kept<'_, P> {
+    async fn save(&self, checkpoint: &Checkpoint) -> Result<(), String> {
+        let unfinished = Some(checkpoint.clone()).filter(|checkpoint| checkpoint.next.is_some());
+        let memory = Memory { covered_until: self.covered_until, unfinished };
+        remember(self.ports, self.name, &memory).await
+    }
+}
+
+async fn remember(ports: &impl Notes, name: &str, memory: &Memory) -> Result<(), String> {
+    let text = serde_json::to_string(memory).map_err(|error| error.to_string())?;
+    ports.write_note(name, &text).await.map_err(|error| error.to_string())
+}
+
+fn publish(
+    telemetry: &impl Telemetry,
+    source: &Source,
+    found: &Completeness,
+    checkpoint: &Checkpoint,
+) {
+    #[expect(clippy::cast_precision_loss, reason = "metrics are approximate beyond 2^52")]
+    let number = |n: u64| n as f64;
+    let level = if found.missing > 0 || found.failed > 0 { Level::Error } else { Level::Info };
+    let mut line = Line::new(level, found.sentence(source.preset.title()))
+        .of_source(source.name.as_str())
+        .with("window.since_ms", found.window.since.0)
+        .with("window.until_ms", found.window.until.0);
+    if let Some(first) = checkpoint.tally.failures.first() {
+        line = line.with("failure.id", shown(&first.id)).with("failure.why", shown(&first.why));
+    }
+    for (name, n) in [
+        ("ReconcileListed", found.listed),
+        ("ReconcileHeld", found.held),
+        ("ReconcileMissing", found.missing),
+        ("ReconcileLate", found.late),
+        ("ReconcileFailed", found.failed),
+    ] {
+        line = line.measure(name, number(n), MetricUnit::Count);
+    }
+    telemetry.emit(&line);
+}
+
+/// Compares one source in one window, for a person: what is missing is claimed by `feed`, or only
+/// counted where it is a dry run.
+pub async fn compare<P, F, W>(
+    ports: &P,
+    source: &Source,
+    (pager, access): (Pager, Access),
+    feed: F,
+    watch: &W,
+    pace: Pace,
+) -> Result<(Completeness, Tally), Stop>
+where
+    P: Http + Clock + Entropy + Lookup + SecretStore,
+    F: Feed,
+    W: Watch,
+{
+    struct Nowhere;
+    impl Notebook for Nowhere {
+        async fn save(&self, _checkpoint: &Checkpoint) -> Result<(), String> {
+            Ok(())
+        }
+    }
+    let window = pager.window();
+    let checkpoint = Checkpoint::new(source.name.as_str(), String::new(), window, Vec::new());
+    let replay = Replay { ports, source, pager, access, feed, watch, pace };
+    match replay.run(checkpoint, &Nowhere, None).await {
+        Ok(done) => Ok((Completeness::of(window, &done.tally), done.tally)),
+        Err(broken) => Err(broken.stop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_is_the_one_people_asked_for() {
+        let window = Window::new(Millis(0), Millis(0));
+        let tally = Tally { fetched: 4_112, duplicate: 4_112, late: 3, ..Tally::default() };
+        let found = Completeness::of(window, &tally);
+        let said = "Stripe says 4,112, ledger holds 4,112, 0 missing, 3 late";
+        assert_eq!(found.sentence("Stripe"), said);
+        let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
+    }
+}

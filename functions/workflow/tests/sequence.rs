@@ -1,0 +1,292 @@
+//! Sequences on the twin: who waits, who is worked when, and what becomes of a gap.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod rig;
+
+use ledger::{Entity, FailureClass, Outcome, Policy, Status};
+use rig::{
+    Rig,
+    provider::{Provider, answer, object},
+};
+use serde_json::{Value, json};
+use workflow::{ports::Trouble, twin::Fault};
+
+/// A source whose orders are numbered; an order's first event is number 1.
+fn sources(on_gap: &str) -> String {
+    let fetch = r#"
+[sources.shop.fetch.order]
+url = "https://api.shop.example/v1/orders/{id}"
+secret = "shop-api"
+on_404 = "dead"
+rate_per_s = 1000
+set = { plan = "/plan", status = "/status" }
+"#;
+    format!(
+        r#"
+[sources.shop]
+preset = "stripe"
+secret = "shop"
+live = true
+{}
+[[sources.shop.projections]]
+on = ["order.changed"]
+entity = {{ type = "order", id = "/data/object/id" }}
+order = {{ strategy = "sequence", by = "/data/object/n", on_gap = "{on_gap}" }}
+set = {{ plan = "/data/object/plan", status = "/data/object/status" }}
+
+[[sources.shop.projections]]
+on = ["order.closed"]
+entity = {{ type = "order", id = "/data/object/id" }}
+order = {{ strategy = "sequence", by = "/data/object/n", on_gap = "{on_gap}" }}
+set = {{ plan = "=null", status = "=closed" }}
+final = true
+
+[[sources.shop.projections]]
+on = ["order.changed"]
+entity = {{ type = "log", id = "/data/object/account" }}
+order = {{ strategy = "none" }}
+add = {{ count = "/data/object/one" }}
+append = {{ seen = "/data/object/n", max = 3 }}
+
+[[sources.shop.projections]]
+on = ["order.changed"]
+entity = {{ type = "latest", id = "/data/object/account" }}
+order = {{ strategy = "version", by = "/created", unit = "s" }}
+set = {{ n = "/data/object/n" }}
+"#,
+        if on_gap == "fetch" { fetch } else { "" }
+    )
+}
+
+fn event(kind: &str, n: u64) -> Value {
+    json!({
+        "id": format!("evt_{n}"), "object": "event", "type": format!("order.{kind}"),
+        "created": 1_000 + n, "livemode": true,
+        "data": {"object": {
+            "id": "o1", "account": "a1", "n": n, "one": 1, "plan": format!("p{n}"), "status": "open",
+        }},
+    })
+}
+
+fn rig_of(on_gap: &str) -> Rig {
+    Rig::shop(&sources(on_gap), Policy::default())
+}
+
+async fn arrive(rig: &Rig, numbers: &[u64]) {
+    for n in numbers {
+        rig.deliver(&event("changed", *n)).await;
+        rig.batch().await;
+    }
+}
+
+fn order(rig: &Rig) -> Entity {
+    rig.twin.state("shop#order#o1").unwrap()
+}
+
+fn reached(rig: &Rig) -> (Option<i128>, String) {
+    let entity = order(rig);
+    let plan = entity.state.get("plan").map_or_else(String::new, Value::to_string);
+    (entity.version.map(ledger::Version::get), plan.trim_matches('"').to_owned())
+}
+
+fn told(rig: &Rig, n: u64) -> (Status, Option<Outcome>, u32) {
+    let life = rig.row(&format!("evt_{n}")).life;
+    (life.status, life.outcome, life.attempts)
+}
+
+const APPLIED: (Status, Option<Outcome>, u32) = (Status::Settled, Some(Outcome::Applied), 1);
+const SUPERSEDED: (Status, Option<Outcome>, u32) = (Status::Settled, Some(Outcome::Superseded), 1);
+
+#[tokio::test]
+async fn numbers_that_come_early_wait_without_an_attempt_and_follow_the_missing_one_at_once() {
+    let rig = rig_of("apply");
+    arrive(&rig, &[3, 4, 2]).await;
+    for n in [2, 3, 4] {
+        assert_eq!(told(&rig, n), (Status::Waiting, None, 0));
+    }
+    assert_eq!(order(&rig).waiting.len(), 3);
+    assert_eq!(reached(&rig), (None, String::new()), "nothing is applied yet");
+    assert_eq!(rig.twin.queue_len(), 0, "who waits needs no message");
+
+    arrive(&rig, &[1]).await;
+    for n in 1..=4 {
+        assert_eq!(told(&rig, n), APPLIED, "number {n}, without the steward");
+    }
+    assert_eq!(reached(&rig), (Some(4), "p4".to_owned()));
+    assert!(order(&rig).waiting.is_empty());
+    assert!(rig.twin.rows().iter().all(|row| row.life.open.is_none()));
+}
+
+#[tokio::test]
+async fn duplicates_and_numbers_that_are_taken_change_nothing() {
+    let rig = rig_of("apply");
+    arrive(&rig, &[1, 2, 2, 1]).await;
+    rig.twin.enqueue(r#"{"v":1,"key":"shop#evt_1"}"#);
+    rig.drain(60_000).await;
+    assert_eq!(reached(&rig), (Some(2), "p2".to_owned()));
+    let mut other = event("changed", 2);
+    other["id"] = json!("evt_other");
+    rig.deliver(&other).await;
+    rig.batch().await;
+    assert_eq!(rig.row("evt_other").life.outcome, Some(Outcome::Applied), "its other changes are");
+    let effects = rig.row("evt_other").effects;
+    let superseded = |effect: &&ledger::Effect| effect.entity == "shop#order#o1";
+    let effect = effects.iter().find(superseded).unwrap();
+    assert_eq!(effect.outcome, ledger::EffectOutcome::Superseded);
+}
+
+#[tokio::test]
+async fn an_event_that_waits_changes_nothing_else_meanwhile_and_everything_once() {
+    let rig = rig_of("apply");
+    arrive(&rig, &[2]).await;
+    assert!(rig.twin.state("shop#log#a1").is_none());
+    assert!(rig.twin.state("shop#latest#a1").is_none());
+    arrive(&rig, &[1, 4, 3, 5]).await;
+    let log = rig.twin.state("shop#log#a1").unwrap();
+    assert_eq!(json!(log.state), json!({"count": 5, "seen": [3, 4, 5]}), "the last three");
+    assert_eq!(rig.twin.state("shop#latest#a1").unwrap().state["n"], 5);
+    assert_eq!(reached(&rig), (Some(5), "p5".to_owned()));
+}
+
+#[tokio::test]
+async fn whose_worker_is_gone_is_sent_by_the_steward_within_two_minutes() {
+    let rig = rig_of("apply");
+    arrive(&rig, &[2, 3]).await;
+    // The worker that applies number 1 is stopped before it can lease number 2.
+    let mut leases = 0;
+    rig.twin.set_faults(move |step, _| {
+        leases += u32::from(step == "lease");
+        (step == "lease" && leases > 1).then_some(Fault::Before(Trouble::Unavailable))
+    });
+    arrive(&rig, &[1]).await;
+    rig.twin.clear_faults();
+    assert_eq!(told(&rig, 1), APPLIED);
+    assert_eq!(told(&rig, 2), (Status::Waiting, None, 0));
+    rig.live(120_000).await;
+    assert_eq!((told(&rig, 2), told(&rig, 3)), (APPLIED, APPLIED));
+}
+
+#[tokio::test]
+async fn a_gap_is_waited_for_an_hour_and_then_applied_over() {
+    let rig = rig_of("apply");
+    arrive(&rig, &[1, 4, 3]).await;
+    rig.live(3_540_000).await;
+    assert_eq!(reached(&rig).0, Some(1), "not within the hour");
+    rig.live(240_000).await;
+    assert_eq!(reached(&rig), (Some(4), "p4".to_owned()));
+    assert!(order(&rig).waiting.is_empty());
+    arrive(&rig, &[2]).await;
+    let effects = rig.row("evt_2").effects;
+    assert!(effects.iter().any(|effect| effect.outcome == ledger::EffectOutcome::Superseded));
+    assert_eq!(reached(&rig), (Some(4), "p4".to_owned()), "too late");
+    arrive(&rig, &[5]).await;
+    assert_eq!(told(&rig, 5), APPLIED, "the sequence has moved on");
+}
+
+#[tokio::test]
+async fn a_gap_may_be_dead_for_a_person_with_the_missing_number_named() {
+    let rig = rig_of("dead");
+    arrive(&rig, &[1, 3]).await;
+    rig.live(3_780_000).await;
+    let row = rig.row("evt_3");
+    assert_eq!((row.life.status, row.life.attempts), (Status::Dead, 1));
+    let failure = row.life.failure.unwrap();
+    assert_eq!(failure.class, FailureClass::Permanent);
+    assert_eq!(
+        failure.error,
+        "order: number 3 cannot be applied, since 2 has not come (the last was 1)"
+    );
+    assert_eq!(reached(&rig).0, Some(1));
+    // The person finds number 2; then number 3 is redriven.
+    arrive(&rig, &[2]).await;
+    rig.twin.advance(20_000);
+    rig.twin.enqueue(r#"{"v":1,"key":"shop#evt_3"}"#);
+    rig.drain(60_000).await;
+    assert_eq!(reached(&rig), (Some(3), "p3".to_owned()));
+}
+
+#[tokio::test]
+async fn a_gap_may_be_closed_with_what_the_provider_says() {
+    let rig = rig_of("fetch");
+    let provider = Provider::behind(&rig);
+    provider.put("o1", object("what the provider says", "open"));
+    arrive(&rig, &[1, 2]).await;
+    assert_eq!(provider.asked().len(), 0, "without a gap nobody is asked");
+    arrive(&rig, &[4]).await;
+    rig.live(3_780_000).await;
+    assert_eq!(provider.asked().len(), 1);
+    assert_eq!(reached(&rig), (Some(4), "what the provider says".to_owned()));
+    arrive(&rig, &[5]).await;
+    assert_eq!(reached(&rig), (Some(5), "p5".to_owned()));
+}
+
+#[tokio::test]
+async fn a_provider_that_is_down_when_the_hour_is_over_does_not_make_it_two() {
+    let rig = rig_of("fetch");
+    let provider = Provider::behind(&rig);
+    provider.put("o1", object("what the provider says", "open"));
+    provider.set_whim(|_| Some(answer(503, "down")));
+    arrive(&rig, &[1, 3]).await;
+    rig.live(3_600_000 + 600_000).await;
+    assert!(provider.asked().len() > 3, "asked again and again: {}", provider.asked().len());
+    assert_eq!(told(&rig, 3), (Status::Waiting, None, 0));
+    provider.clear_whim();
+    rig.live(120_000).await;
+    assert_eq!(reached(&rig), (Some(3), "what the provider says".to_owned()));
+
+    // Down for more than another hour, it is a failure after all.
+    let rig = rig_of("fetch");
+    let provider = Provider::behind(&rig);
+    provider.set_whim(|_| Some(answer(503, "down")));
+    arrive(&rig, &[1, 3]).await;
+    rig.live(2 * 3_600_000 + 300_000).await;
+    assert!(rig.row("evt_3").life.failure.is_some());
+}
+
+#[tokio::test]
+async fn more_waiters_than_there_is_room_for_fall_back_as_if_their_time_were_up() {
+    let policy = Policy { waiters_max: 2, ..Policy::default() };
+    let rig = Rig::shop(&sources("dead"), policy.clone());
+    arrive(&rig, &[1, 3, 4, 5]).await;
+    assert_eq!(order(&rig).waiting.len(), 2);
+    let failure = rig.row("evt_5").life.failure.unwrap();
+    assert!(failure.error.contains("too many wait for it"), "{}", failure.error);
+
+    let rig = Rig::shop(&sources("apply"), policy);
+    arrive(&rig, &[1, 3, 4, 5]).await;
+    assert_eq!(reached(&rig), (Some(5), "p5".to_owned()));
+    // The overtaken leave the set; their rows end when their own time is up.
+    assert!(order(&rig).waiting.is_empty());
+    rig.live(3_780_000).await;
+    let ended = |n: u64| told(&rig, n).0 == Status::Settled;
+    assert!(ended(3) && ended(4));
+    assert_eq!(reached(&rig), (Some(5), "p5".to_owned()));
+}
+
+#[tokio::test]
+async fn a_last_number_ends_the_sequence_in_its_turn() {
+    let rig = rig_of("apply");
+    rig.deliver(&event("closed", 3)).await;
+    rig.batch().await;
+    assert_eq!(told(&rig, 3), (Status::Waiting, None, 0), "a tombstone waits like everybody");
+    arrive(&rig, &[1, 2]).await;
+    let entity = order(&rig);
+    assert!(entity.is_final);
+    assert_eq!(json!(entity.state), json!({"plan": null, "status": "closed"}));
+    rig.deliver(&event("closed", 4)).await;
+    rig.batch().await;
+    assert_eq!(told(&rig, 4), SUPERSEDED);
+    assert_eq!(order(&rig).version.map(ledger::Version::get), Some(3));
+}
+
+#[tokio::test]
+async fn a_number_that_is_no_number_is_dead_and_named() {
+    let rig = rig_of("apply");
+    let mut event = event("changed", 1);
+    event["data"]["object"]["n"] = json!("first");
+    rig.deliver(&event).await;
+    rig.batch().await;
+    let failure = rig.row("evt_1").life.failure.unwrap();
+    assert_eq!(failure.class, FailureClass::Permanent);
+    assert_eq!(failure.error, "order: the version \"first\" is no integer (at /data/object/n)");
+}

@@ -1,0 +1,267 @@
+//! The runbook is true: each of its commands runs, in its order, on a stack of its own, and answers what
+//! stands there.
+//!
+//! Times, ages, durations and generated names are taken out of both texts, and blanks count as one, so
+//! that a longer age moves no column. `...` in the runbook stands for anything. A comment `test: ...`
+//! is something the world does meanwhile; one that is not known here fails the case.
+
+use crate::suite::{Suite, operators_of, script};
+use ledger::{Millis, Row, Status};
+use serde_json::json;
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    process::{Command, Stdio},
+};
+use support::{LocalStack, Stack, StackOptions, now_ms, python, root};
+use workflow::ports::{Ledger, StewardNotes};
+
+const RELEASE: &str = "2026.48";
+
+/// One step of the runbook.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// A command and what it answers.
+    Command { typed: String, answer: String },
+    /// What the world does.
+    World(String),
+}
+
+/// The steps of a Markdown text, in order.
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut in_console = false;
+    for line in text.lines() {
+        match line.trim() {
+            "```console" => in_console = true,
+            "```" => in_console = false,
+            _ if in_console => match (line.strip_prefix("$ "), steps.last_mut()) {
+                (Some(typed), _) => {
+                    steps.push(Step::Command { typed: typed.to_owned(), answer: String::new() });
+                }
+                (None, Some(Step::Command { answer, .. })) => {
+                    answer.push_str(line);
+                    answer.push('\n');
+                }
+                (None, _) => panic!("an answer to nothing: {line}"),
+            },
+            other => {
+                let act =
+                    other.strip_prefix("<!-- test: ").and_then(|rest| rest.strip_suffix(" -->"));
+                steps.extend(act.map(|act| Step::World(act.to_owned())));
+            }
+        }
+    }
+    steps
+}
+
+/// The text without what differs from one day to the next.
+fn shape(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(word).collect();
+    let mut text = words.join(" ");
+    // `1m 34s` is one age, and a day has its time behind it.
+    for one in ["AGE", "TIME"] {
+        let two = format!("{one} {one}");
+        while text.contains(&two) {
+            text = text.replace(&two, one);
+        }
+    }
+    let text = text.replace("AGE ago", "AGE").replace("in AGE", "AGE");
+    text.replace(" time,", " times,")
+}
+
+/// A word without its digits where they are a time, an age, an address or made up.
+fn word(word: &str) -> String {
+    let inner = word.trim_matches(|c: char| "(),;:".contains(c));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_age = inner == "now"
+        || inner.strip_suffix(['s', 'm', 'h', 'd']).is_some_and(is_number) && inner.len() <= 4;
+    let is_day = inner.len() >= 10
+        && inner.bytes().take(10).all(|byte| byte.is_ascii_digit() || byte == b'-')
+        && inner.contains('-');
+    let is_clock = inner.ends_with('Z') && inner.contains(':') && inner.len() <= 13;
+    if let Some((_, path)) = inner.split_once("/webhooks/").filter(|_| inner.starts_with("http")) {
+        return format!("URL/{path}");
+    }
+    let plain = if is_age {
+        "AGE"
+    } else if is_day && !inner.contains('#') && inner.matches('-').count() > 4 {
+        "RUN"
+    } else if is_day || is_clock {
+        "TIME"
+    } else if is_number(inner) && inner.len() < 6 {
+        "N"
+    } else {
+        return word.to_owned();
+    };
+    word.replace(inner, plain)
+}
+
+/// Whether `found` is what stands in the runbook, where `...` is anything.
+fn is_as_written(found: &str, written: &str) -> bool {
+    let (found, written) = (shape(found), shape(written));
+    let mut pieces = written.split("...").map(str::trim);
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = found.strip_prefix(first) else { return false };
+    let mut last = first;
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+        last = piece;
+    }
+    rest.trim().is_empty() || (written.ends_with("...") && last.is_empty())
+}
+
+/// A stack, a shell, and what was assigned in it so far.
+struct Day {
+    local: LocalStack,
+    stack: Stack,
+    programs: tempfile::TempDir,
+    assigned: String,
+}
+
+impl Day {
+    async fn begin() -> Self {
+        let options = StackOptions {
+            policy_overrides: crate::suite::POLICY.to_owned(),
+            release: RELEASE.to_owned(),
+            ..StackOptions::default()
+        };
+        let local = LocalStack::up(&options).unwrap();
+        let stack = Stack::connect(local.env().clone()).await.unwrap();
+        // The steward has been here a moment ago, and leaves the dead to the operator for a while.
+        let notes = StewardNotes {
+            redriven_at: Millis(now_ms()),
+            cleared_at: Millis(now_ms()),
+            walked_release: RELEASE.to_owned(),
+            ..StewardNotes::default()
+        };
+        stack.aws.write_notes(&notes).await.unwrap();
+        let programs = tempfile::tempdir().unwrap();
+        let binaries = local.binaries().unwrap();
+        std::os::unix::fs::symlink(binaries.join("oncehook"), programs.path().join("oncehook"))
+            .unwrap();
+        let aws = programs.path().join("aws");
+        let shim = script("aws_cli.py");
+        fs::write(
+            &aws,
+            format!("#!/bin/sh\nexec '{}' '{}' \"$@\"\n", python().display(), shim.display()),
+        )
+        .unwrap();
+        fs::set_permissions(&aws, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { local, stack, programs, assigned: String::new() }
+    }
+
+    /// Types a command; what both its streams say.
+    fn shell(&mut self, typed: &str) -> String {
+        let assignment = typed.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase())
+        });
+        if assignment {
+            self.assigned.push_str(typed);
+            self.assigned.push('\n');
+            return String::new();
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new("bash")
+            .args(["-c", &format!("exec 2>&1\n{}{typed}", self.assigned)])
+            .current_dir(root())
+            .env_clear()
+            .env("PATH", format!("{}:{path}", self.programs.path().display()))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .envs(self.local.env().iter())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Does what the world does.
+    async fn act(&mut self, what: &str) {
+        let consumer = "\"$ONCEHOOK_CONSUMER_FUNCTION\"";
+        match what.split_whitespace().collect::<Vec<_>>().as_slice() {
+            ["freeze", ..] => {
+                let table = self.local.env().get("ONCEHOOK_STATE_TABLE").unwrap();
+                let policy = json!({"Version": "2012-10-17", "Statement": [{
+                    "Effect": "Deny", "Action": "dynamodb:UpdateItem",
+                    "Resource": format!("arn:aws:dynamodb:*:*:table/{table}"),
+                }]});
+                let said = self.shell(&format!(
+                    "aws iam put-role-policy --policy-name freeze --policy-document '{policy}' --role-name \
+                     \"$(aws lambda get-function-configuration --function-name {consumer} --query Role \
+                     --output text | sed 's:.*/::')\""
+                ));
+                assert_eq!(said, "", "the role was not frozen");
+            }
+            ["stop", ..] => {
+                let variables: Vec<(&str, &str)> = self.local.env().iter().collect();
+                let ask = json!({"do": "polling", "enabled": false});
+                operators_of(&variables, std::slice::from_ref(&ask));
+            }
+            ["wait", "until", key, "is", "dead", "again"] => {
+                let again = |row: &Row| {
+                    let failed_at = row.life.failure.as_ref().map(|failure| failure.at);
+                    row.life.status == Status::Dead && failed_at > row.life.redriven_at
+                };
+                self.stack.row_when("it is dead again", key, again).await;
+                self.stack.queue_is_empty().await;
+            }
+            ["wait", "until", key, "is", status] => {
+                let status = Status::parse(status).unwrap();
+                self.stack.row_in(key, status).await;
+                self.stack.queue_is_empty().await;
+            }
+            ["wait", "until", key, "was", "sent", "again"] => {
+                let function =
+                    self.local.env().get("ONCEHOOK_STEWARD_FUNCTION").unwrap().to_owned();
+                self.stack
+                    .row_when("it is overdue", key, |row| {
+                        row.life.open.is_some_and(|open| open.due_at.0 < now_ms())
+                    })
+                    .await;
+                let said = self.shell(&format!("aws lambda invoke --function-name {function} --payload '{{}}' --query StatusCode"));
+                assert_eq!(said.trim(), "200", "the steward did not run");
+                self.stack.row_when("it was sent again", key, |row| row.life.sweeps > 0).await;
+            }
+            _ => panic!("the runbook's `test: {what}` is not known here"),
+        }
+    }
+}
+
+pub(crate) async fn every_command_of_the_runbook_answers_as_it_stands_there(_suite: &Suite) {
+    let text = fs::read_to_string(root().join("infra/runbook.md")).unwrap();
+    let steps = steps(&text);
+    let commands = steps.iter().filter(|step| matches!(step, Step::Command { .. })).count();
+    assert!(commands >= 25, "only {commands} commands were found in the runbook");
+    let mut day = Day::begin().await;
+    let mut wrong = Vec::new();
+    for step in steps {
+        match step {
+            Step::World(what) => day.act(&what).await,
+            Step::Command { typed, answer } => {
+                let found = day.shell(&typed);
+                if !is_as_written(&found, &answer) {
+                    wrong
+                        .push(format!("$ {typed}\n--- in the runbook\n{answer}--- found\n{found}"));
+                }
+            }
+        }
+    }
+    day.local.down().unwrap();
+    assert!(wrong.is_empty(), "{} of {commands} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+pub(crate) async fn the_runbooks_comparison_can_fail(_suite: &Suite) {
+    let written = "dead list\n1 x the version is null ...\n  died  2026-11-30 17:36:05Z (3s ago)\n1 dead event";
+    let found = "dead list\n1 x the version is null (at /x)\n  died    2027-01-02 03:04:05Z (1m 04s ago)\n1 dead event\n";
+    assert!(is_as_written(found, written));
+    for other in [
+        found.replace("null", "text"),
+        found.replace("1 dead event\n", ""),
+        found.replace("died", "lived"),
+        format!("{found}and more"),
+        format!("something before {found}"),
+    ] {
+        assert!(!is_as_written(&other, written), "{other}");
+    }
+}

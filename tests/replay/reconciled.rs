@@ -1,0 +1,201 @@
+//! The scheduled comparison: completeness as a figure, a gap as an alarm, and what cannot be compared
+//! as neither.
+
+use crate::shop::{NOW, SHOP, applied, deliver, payment, rows, world};
+use ledger::Origin;
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use support::{Dialect, EventApi, ListAnswer, ListAsk, World, now};
+use workflow::{
+    CertificateCache, Keyring, Receiver, Reconciler,
+    http::HttpAnswer,
+    ports::Secret,
+    reconcile::Scope,
+    replay::Pace,
+    telemetry::{Level, Line},
+    twin::Twin,
+};
+
+const KEY: &str = "rk_test_51Oncehook";
+const MINUTE: u64 = 60_000;
+
+/// A shop, its provider, and a reconciler.
+struct Hourly {
+    world: World,
+    api: Arc<Mutex<EventApi>>,
+    reconciler: Reconciler<Twin>,
+}
+
+fn hourly(scope: Scope) -> Hourly {
+    let world = world();
+    world.twin.set_secret_of(Secret::Outbound, &format!(r#"{{"shop":[{{"key":"{KEY}"}}]}}"#));
+    let api = Arc::new(Mutex::new(EventApi::new(Dialect::Stripe, KEY)));
+    let shared = Arc::clone(&api);
+    world.twin.set_provider(move |ask| {
+        let key = ask.headers.iter().find(|(name, _)| name == "authorization");
+        let ask = ListAsk::new(&ask.url, key.map_or("", |(_, value)| value.as_str()));
+        match shared.lock().unwrap().answer(&ask) {
+            ListAnswer::Close => None,
+            ListAnswer::Json(status, headers, body) => {
+                Some(HttpAnswer { status, headers, body: body.to_string().into_bytes() })
+            }
+        }
+    });
+    let reconciler = Reconciler {
+        scope,
+        allow_local: false,
+        pace: Pace { per_second: 1_000_000, at_once: 16 },
+        receiver: Receiver {
+            ports: Arc::clone(&world.twin),
+            config: world.receiver.config.clone(),
+            policy: world.policy.clone(),
+            keyring: Keyring::new(false),
+            certificates: CertificateCache::default(),
+            replay: None,
+            public_url: None,
+        },
+    };
+    Hourly { world, api, reconciler }
+}
+
+impl Hourly {
+    /// The provider lists these, the newest last.
+    fn listed(&self, events: &[Value]) {
+        self.api.lock().unwrap().items = events.iter().rev().cloned().collect();
+    }
+
+    /// Runs the reconciler, for as long as `ms` where a page takes none; what it said of the shop.
+    fn run(&self, ms: u64) -> Vec<Line> {
+        let before = self.world.twin.lines().len();
+        now(self.reconciler.run(self.world.now().plus(ms), |_| None));
+        self.world.twin.lines().split_off(before)
+    }
+}
+
+/// A payment a minute for the last `minutes`.
+fn minutely(minutes: usize) -> Vec<Value> {
+    (0..minutes).map(|n| payment(n, NOW.minus((minutes - n) as u64 * MINUTE))).collect()
+}
+
+fn figure(lines: &[Line], name: &str) -> Option<f64> {
+    let mut metrics = lines.iter().flat_map(|line| &line.metrics);
+    metrics.find(|metric| metric.name == name).map(|metric| metric.value)
+}
+
+fn said(lines: &[Line]) -> Vec<(Level, &str)> {
+    lines.iter().map(|line| (line.level, line.message.as_str())).collect()
+}
+
+#[test]
+fn when_both_agree_it_says_so_in_one_sentence_and_reports_nothing_missing() {
+    let hourly = hourly(Scope::All);
+    let events = minutely(120);
+    hourly.listed(&events);
+    for (n, event) in events.iter().enumerate() {
+        // The clock stands at now, so all but the last minutes' arrived late; these are in grace.
+        if n >= 3 {
+            deliver(&hourly.world, event);
+        }
+    }
+    let lines = hourly.run(300_000);
+    // The provider's window ends ten minutes ago.
+    let found = said(&lines);
+    let text = "Stripe says 111, ledger holds 108, 3 missing, 108 late";
+    assert!(found.contains(&(Level::Error, text)), "{found:?}");
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(3.0));
+
+    let again = hourly.run(300_000);
+    let text = "Stripe says 61, ledger holds 61, 0 missing, 61 late";
+    assert!(said(&again).contains(&(Level::Info, text)), "{:?}", said(&again));
+    assert_eq!(figure(&again, "ReconcileMissing"), Some(0.0));
+    assert_eq!((rows(&hourly.world), applied(&hourly.world)), (120, Some(120)));
+}
+
+#[test]
+fn what_is_missing_is_claimed_with_its_origin_and_applied_once() {
+    let hourly = hourly(Scope::All);
+    let events = minutely(100);
+    hourly.listed(&events);
+    hourly.run(300_000);
+    let claimed: Vec<_> = hourly.world.twin.rows();
+    assert!(claimed.iter().all(|row| row.evidence.origin == Origin::Reconcile));
+    assert!(claimed.iter().all(|row| row.evidence.kid == "provider-api"));
+    assert!(claimed.iter().all(|row| row.evidence.identity_hash.is_none()));
+    // The provider tries again after all: nothing happens a second time.
+    for event in &events {
+        deliver(&hourly.world, event);
+    }
+    assert_eq!(applied(&hourly.world), Some(100));
+}
+
+#[test]
+fn a_run_out_of_time_is_trouble_and_the_next_goes_on_where_it_was() {
+    let hourly = hourly(Scope::All);
+    let events: Vec<Value> =
+        (0..450).map(|n| payment(n, NOW.minus(7_200_000 - n as u64))).collect();
+    hourly.listed(&events);
+    // Each answer of the provider takes a minute, and a run may take a little more than two.
+    let twin = &hourly.world.twin;
+    twin.set_faults(|step, _| (step == "http").then_some(workflow::twin::Fault::Slow(MINUTE)));
+    let first = hourly.run(2 * MINUTE + 21_000);
+    assert_eq!(figure(&first, "ReconcileTrouble"), Some(1.0), "{:?}", said(&first));
+    assert_eq!(figure(&first, "ReconcileMissing"), None, "nothing is said of a part");
+    assert_eq!(rows(&hourly.world), 300);
+    let asked = hourly.api.lock().unwrap().requests;
+    let second = hourly.run(10 * MINUTE);
+    assert_eq!(figure(&second, "ReconcileListed"), Some(450.0), "{:?}", said(&second));
+    assert_eq!(figure(&second, "ReconcileMissing"), Some(450.0), "of both runs");
+    assert_eq!(hourly.api.lock().unwrap().requests - asked, 2, "no page is read twice");
+}
+
+#[test]
+fn a_provider_out_of_reach_is_trouble_and_covers_nothing() {
+    let hourly = hourly(Scope::All);
+    hourly.listed(&minutely(30));
+    hourly.api.lock().unwrap().key = "another".to_owned();
+    let lines = hourly.run(300_000);
+    assert_eq!(figure(&lines, "ReconcileTrouble"), Some(1.0));
+    assert_eq!(figure(&lines, "ReconcileMissing"), None);
+    hourly.api.lock().unwrap().key = KEY.to_owned();
+    // Hours later it is asked for everything since.
+    hourly.world.twin.advance(5 * 3_600_000);
+    let lines = hourly.run(300_000);
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(30.0), "{:?}", said(&lines));
+}
+
+#[test]
+fn after_a_silence_of_hours_the_next_run_covers_all_of_them() {
+    let hourly = hourly(Scope::All);
+    hourly.run(300_000);
+    let later: Vec<Value> = (0..50).map(|n| payment(n, NOW.plus(n as u64 * 10 * MINUTE))).collect();
+    hourly.listed(&later);
+    hourly.world.twin.advance(9 * 3_600_000);
+    let lines = hourly.run(300_000);
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(50.0), "{:?}", said(&lines));
+}
+
+#[test]
+fn two_runs_at_once_claim_each_event_once() {
+    let hourly = hourly(Scope::All);
+    hourly.listed(&minutely(250));
+    let deadline = hourly.world.now().plus(300_000);
+    let run = || hourly.reconciler.run(deadline, |_| None);
+    now(futures::future::join(run(), run()));
+    assert_eq!(rows(&hourly.world), 241);
+    assert_eq!(applied(&hourly.world), Some(241));
+}
+
+#[test]
+fn sources_out_of_scope_or_without_a_key_are_left_out_by_name() {
+    let untouched = hourly(Scope::NeverRetried);
+    let lines = untouched.run(300_000);
+    assert_eq!(said(&lines), [(Level::Info, "reconciler: 0 sources compared")]);
+    assert_eq!(untouched.api.lock().unwrap().requests, 0, "Stripe retries by itself");
+
+    let keyless = hourly(Scope::All);
+    keyless.world.twin.set_secret_of(Secret::Outbound, "{}");
+    let lines = keyless.run(300_000);
+    let text = "reconciler: 0 sources compared; left out: shop (the secret has no entry \"shop\")";
+    assert_eq!(said(&lines), [(Level::Info, text)]);
+    assert_eq!(keyless.world.receiver.config.source(SHOP).unwrap().preset.title(), "Stripe");
+}
