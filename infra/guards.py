@@ -53,6 +53,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "bodies": ("-p", "workflow", "--test", "bodies"),
     "keys": ("-p", "workflow", "--test", "keys"),
     "messages": ("-p", "workflow", "--test", "messages"),
+    "letters": ("-p", "workflow", "--test", "letters"),
     "paypal": ("-p", "workflow", "--test", "paypal"),
     "simulation": ("-p", "workflow", "--test", "simulation"),
     # With `tests`, or the SDK is compiled again with other features.

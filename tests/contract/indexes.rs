@@ -172,6 +172,39 @@ pub(crate) async fn chunks_and_notes_come_back_as_written(stores: &Stores) {
     }
 }
 
+/// A chunk's time to live as it lies there; `None` for a chunk without.
+fn lives_until(found: Option<&aws::item::Item>) -> Option<u64> {
+    let at = found.expect("the chunk is there").get("expires_at")?;
+    at.as_n().unwrap().parse().ok()
+}
+
+pub(crate) async fn a_chunk_lives_as_long_as_its_row_may_need_it(stores: &Stores) {
+    let pk = stores.key().chunk(&[8; 32], 0);
+    let twin = &stores.twin;
+    let of_twin = || async { twin.ports().chunk_expiries()[&pk].map(|at| at.0) };
+    lifetimes(twin.ports(), &pk, of_twin).await;
+    for store in &stores.emulators {
+        let key = EventKey::parse(&pk).unwrap();
+        let of_store = || async { lives_until(store.raw(&key).await.as_ref()) };
+        lifetimes(store.ports(), &pk, of_store).await;
+    }
+}
+
+async fn lifetimes(ledger: &impl Ledger, pk: &str, until: impl AsyncFn() -> Option<u64>) {
+    ledger.put_chunk(pk, b"part", Some(Seconds(100))).await.unwrap();
+    assert_eq!(until().await, Some(100), "from birth");
+    ledger.put_chunk(pk, b"part", Some(Seconds(200))).await.unwrap();
+    assert_eq!(until().await, Some(200), "a retry of the delivery");
+    ledger.keep_chunk(pk).await.unwrap();
+    assert_eq!(until().await, None, "its row is buried");
+    ledger.put_chunk(pk, b"part", Some(Seconds(300))).await.unwrap();
+    assert_eq!(until().await, None, "a late duplicate takes no dead row's body away");
+    ledger.expire_chunk(pk, Seconds(400)).await.unwrap();
+    assert_eq!(until().await, Some(400), "its row is settled after all");
+    ledger.put_chunk(pk, b"part", None).await.unwrap();
+    assert_eq!(until().await, None, "another row waits for a person");
+}
+
 async fn bound_once(ledger: &impl Ledger, pk: &str) {
     let expires_at = Seconds(NOW.0 / 1_000 + 1_000_000);
     let bind = async |pk: &str, value: u8| ledger.bind(pk, &[value; 32], expires_at).await.unwrap();

@@ -310,7 +310,10 @@ impl Ledger for Twin {
         expires_at: Option<Seconds>,
     ) -> Result<(), PortError> {
         let (mut world, fault) = self.begin("put_chunk").await?;
-        world.chunks.insert(pk.to_owned(), (bytes.to_vec(), expires_at));
+        // A chunk that was kept for a dead row stays kept, and its key holds the hash of its bytes.
+        if !matches!(world.chunks.get(pk), Some((_, None))) {
+            world.chunks.insert(pk.to_owned(), (bytes.to_vec(), expires_at));
+        }
         lost(fault, "put_chunk")
     }
 
