@@ -146,6 +146,7 @@ set = { last = "/data/object/id" }
 
 #[tokio::test]
 async fn an_event_is_applied_where_it_is_newer_and_superseded_only_where_nothing_is_left() {
+    use EffectOutcome::{Applied, Superseded};
     let secret = serde_json::json!({"shop": [{"kid": "k1", "key": rig::SECRET}]});
     let rig = Rig::of(TWO_PROJECTIONS, &secret, rig::START, false);
     for (id, created, plan) in [("evt_9", 9, "gold"), ("evt_5", 5, "silver"), ("evt_1", 1, "gold")]
@@ -158,7 +159,6 @@ async fn an_event_is_applied_where_it_is_newer_and_superseded_only_where_nothing
         let effects: Vec<EffectOutcome> = row.effects.iter().map(|effect| effect.outcome).collect();
         (row.life.outcome.unwrap(), effects)
     };
-    use EffectOutcome::{Applied, Superseded};
     assert_eq!(ended("evt_9"), (Outcome::Applied, vec![Applied, Applied]));
     assert_eq!(ended("evt_5"), (Outcome::Applied, vec![Superseded, Applied]), "a new plan");
     assert_eq!(ended("evt_1"), (Outcome::Superseded, vec![Superseded, Superseded]));
