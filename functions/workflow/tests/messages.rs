@@ -201,6 +201,28 @@ async fn a_failed_run_and_its_message_come_back_at_the_same_time() {
 }
 
 #[tokio::test]
+async fn a_throttled_row_waits_as_long_again_as_it_has_waited_up_to_a_minute() {
+    let rig = Rig::new();
+    rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;
+    rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Throttled)));
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        rig.batch().await;
+        let life = rig.row("evt_1").life;
+        assert_eq!((life.status, life.attempts), (Status::Waiting, 0));
+        let wait = life.retry_at.unwrap().since(rig.now());
+        waits.push(wait / 1_000);
+        rig.twin.advance(wait);
+    }
+    // Nine receives of the ten that a message has: a storm of six minutes rings no alarm.
+    assert_eq!(waits, [10, 10, 20, 40, 60, 60, 60, 60, 60]);
+    rig.twin.clear_faults();
+    rig.drain(0).await;
+    assert_eq!(rig.row("evt_1").life.outcome, Some(Outcome::Applied));
+    assert_eq!(rig.twin.dead_letter_bodies().len(), 0);
+}
+
+#[tokio::test]
 async fn no_message_is_hidden_for_longer_than_a_queue_allows() {
     let rig = Rig::new();
     rig.deliver(&subscription("evt_1", "created", 10, "sub_1", "gold")).await;

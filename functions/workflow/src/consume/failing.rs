@@ -12,12 +12,15 @@ use ledger::{
 };
 
 impl<P: ConsumerPorts> Work<'_, P> {
-    /// Gives a throttled row back without counting the attempt, for an hour at most.
+    /// Gives a throttled row back without counting the attempt, for an hour at most. It waits as
+    /// long again as it has waited, within a rate limit's bounds: a store that throttles is not
+    /// helped by being asked, and every look costs the message one of its receives.
     pub(super) async fn wait_out(&self, row: &Row, error: String, excused_ms: u64) -> Disposal {
         let policy = &self.consumer.policy;
         let now = self.ports().now();
         let waiting = row.life.waiting_since.map_or(0, |since| now.since(since));
-        if waiting.saturating_sub(excused_ms) > policy.throttled_max_ms {
+        let waiting = waiting.saturating_sub(excused_ms);
+        if waiting > policy.throttled_max_ms {
             return self.give_up(row, error, FailureClass::Transient, None).await;
         }
         let delay = ledger::retry_delay_ms(
@@ -27,7 +30,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
             policy,
             self.ports().jitter(),
         );
-        let retry_at = now.plus(delay);
+        let retry_at = now.plus(delay.max(waiting.min(policy.rate_limited_max_ms)));
         let line = Line::new(Level::Warn, format!("gave the attempt back: {error}"));
         self.emit(line.count("Throttled"));
         self.give_back(row, now, retry_at).await
