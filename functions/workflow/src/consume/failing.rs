@@ -19,8 +19,8 @@ impl<P: ConsumerPorts> Work<'_, P> {
         let policy = &self.consumer.policy;
         let now = self.ports().now();
         let waiting = row.life.waiting_since.map_or(0, |since| now.since(since));
-        let waiting = waiting.saturating_sub(excused_ms);
-        if waiting > policy.throttled_max_ms {
+        let throttled = waiting.saturating_sub(excused_ms);
+        if throttled > policy.throttled_max_ms {
             return self.give_up(row, error, FailureClass::Transient, None).await;
         }
         let delay = ledger::retry_delay_ms(
@@ -30,7 +30,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
             policy,
             self.ports().jitter(),
         );
-        let retry_at = now.plus(delay.max(waiting.min(policy.rate_limited_max_ms)));
+        let retry_at = now.plus(delay.max(throttled.min(policy.rate_limited_max_ms)));
         let line = Line::new(Level::Warn, format!("gave the attempt back: {error}"));
         self.emit(line.count("Throttled"));
         self.give_back(row, now, retry_at).await
