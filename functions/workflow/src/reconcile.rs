@@ -10,21 +10,24 @@
 //! A source without a list, an address or a key is left out by name. That a source cannot be compared
 //! is trouble, counted apart from gaps: nothing found is not nothing missing.
 
+mod claims;
+
+pub use claims::Claims;
+
 use crate::{
     outbound::{NoKey, api_key},
     ports::{Clock, Entropy, Http, Lookup, Notes, PortError, ReceiverPorts, Secret, SecretStore},
-    receive::{Delivery, Receiver, accept::Accepted, accept::Entrance},
+    receive::Receiver,
     replay::{
-        Access, Checkpoint, Fed, Feed, Notebook, Opening, Pace, Replay, Stop, Tally, Watch,
-        pager::{Content, Pager, Window},
+        Access, Checkpoint, Feed, Notebook, Opening, Pace, Replay, Stop, Tally, Watch,
+        pager::{Pager, Window},
     },
     telemetry::{Level, Line, MetricUnit, Telemetry, shown},
     within::within,
 };
 use config::{Config, Source};
-use ledger::{EventKey, Millis, Origin};
+use ledger::Millis;
 use serde::{Deserialize, Serialize};
-use verifier::Verified;
 
 /// Younger events may still be on their way.
 pub const GRACE_MS: u64 = 600_000;
@@ -36,8 +39,6 @@ const FIRST_MS: u64 = 86_400_000;
 const MARGIN_MS: u64 = 20_000;
 /// How fast missing events are claimed.
 pub const PACE: Pace = Pace { per_second: 200, at_once: 16 };
-/// What vouches for a claimed event in its row: the provider's own list, read under the team's key.
-const KID: &str = "provider-api";
 
 /// Everything the reconciler needs.
 pub trait ReconcilerPorts: ReceiverPorts + Http + Lookup + Notes {}
@@ -152,65 +153,6 @@ struct Memory {
     covered_until: Option<Millis>,
     /// A comparison that ran out of time.
     unfinished: Option<Checkpoint>,
-}
-
-/// Claims, under the origin `reconcile`.
-pub struct Claims<'r, P> {
-    receiver: &'r Receiver<P>,
-    source: &'r Source,
-    note: String,
-}
-
-impl<'r, P> Claims<'r, P> {
-    /// For one source; `note` says who and why.
-    #[must_use]
-    pub const fn new(receiver: &'r Receiver<P>, source: &'r Source, note: String) -> Self {
-        Self { receiver, source, note }
-    }
-}
-
-impl<P: ReceiverPorts> Feed for Claims<'_, P> {
-    fn looks_first(&self) -> bool {
-        true
-    }
-
-    fn needs_content(&self) -> bool {
-        true
-    }
-
-    fn mark(&self) -> Option<(Origin, &str)> {
-        Some((Origin::Reconcile, &self.note))
-    }
-
-    async fn feed(&self, _key: &EventKey, content: Content) -> Result<Fed, Stop> {
-        let now = self.receiver.ports.now();
-        let headers = content.headers.iter();
-        let delivery = Delivery {
-            method: "POST".to_owned(),
-            path: String::new(),
-            query: String::new(),
-            headers: headers.map(|(name, value)| (name.as_str(), value.as_str())).collect(),
-            body: content.body,
-            deadline: now,
-        };
-        let verified = Verified { kid: KID.to_owned(), signed_at_ms: None };
-        let entrance =
-            Entrance { origin: Origin::Reconcile, note: Some(self.note.clone()), verified };
-        let admitted = self.receiver.admit(self.source, &delivery, &entrance, now).await;
-        if let Some(error) = admitted.failure {
-            return Err(Stop::Unreachable(error.to_string()));
-        }
-        let mut fed = admitted.events.iter().map(|event| match event.accepted {
-            Accepted::New { .. } => Fed::New,
-            Accepted::WrongMode => Fed::WrongMode,
-            Accepted::Duplicate { .. } | Accepted::DuplicateOfDead | Accepted::Conflict => {
-                Fed::Duplicate { is_own: event.is_own }
-            }
-            Accepted::Unusable => Fed::Failed(format!("it is kept as {}, unusable", event.key)),
-        });
-        // One event was posted; a provider's batch of one has one.
-        Ok(fed.next().unwrap_or_else(|| Fed::Failed("no event was found in it".to_owned())))
-    }
 }
 
 /// Why a source was not compared.

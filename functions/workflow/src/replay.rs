@@ -13,6 +13,7 @@ mod feed;
 mod opening;
 pub mod pager;
 mod patience;
+mod raw;
 mod tally;
 
 pub use access::Access;
