@@ -20,7 +20,7 @@ use crate::{
     receive::Receiver,
     replay::{
         Access, Checkpoint, Feed, Notebook, Opening, Pace, Replay, Stop, Tally, Watch,
-        pager::{Pager, Window},
+        pager::{Cursor, Pager, Window},
     },
     telemetry::{Level, Line, MetricUnit, Telemetry, shown},
     within::within,
@@ -209,49 +209,71 @@ impl<P: ReconcilerPorts> Reconciler<P> {
                 Left::Trouble(no_key.to_string())
             }
         })?;
+        let access = Access::new(opening.list.auth.clone(), key);
+        // What an earlier run left is finished first, then comes what happened since.
+        while self.window(source, &opening, &access, end).await? {}
+        Ok(())
+    }
+
+    /// Compares one window; whether it was what an earlier run had left.
+    async fn window(
+        &self,
+        source: &Source,
+        opening: &Opening<'_>,
+        access: &Access,
+        end: Millis,
+    ) -> Result<bool, Left> {
+        let ports = &*self.receiver.ports;
         let name = format!("reconcile#{}", source.name);
         let memory = self.memory(&name).await.map_err(|error| Left::Trouble(error.to_string()))?;
-        let checkpoint = memory.unfinished.unwrap_or_else(|| {
-            let window = window(memory.covered_until, &opening, ports.now());
-            let run: String = ports.token().to_string().chars().take(12).collect();
-            Checkpoint::new(source.name.as_str(), run, window, Vec::new())
+        let covered_until = memory.covered_until;
+        let run = memory.unfinished.as_ref().map(|unfinished| unfinished.run.clone());
+        let begun = memory.unfinished.filter(|left| left.next != Some(Cursor::First));
+        let is_left = begun.is_some();
+        let checkpoint = begun.unwrap_or_else(|| {
+            let window = window(covered_until, opening, ports.now());
+            // A run that got nowhere gives its name on, so that its rows are known again.
+            let new = || ports.token().to_string().chars().take(12).collect();
+            Checkpoint::new(source.name.as_str(), run.unwrap_or_else(new), window, Vec::new())
         });
         let note = format!("reconciler, run {}: scheduled comparison", checkpoint.run);
         let replay = Replay {
             ports,
             source,
             pager: Pager::new(opening.list.clone(), opening.address.clone(), checkpoint.window),
-            access: Access::new(opening.list.auth.clone(), key),
+            access,
             feed: Claims::new(&self.receiver, source, note),
             watch: &(),
             pace: self.pace,
         };
-        let notebook = Kept { ports, name: &name, covered_until: memory.covered_until };
+        let notebook = Kept { ports, name: &name, covered_until };
         // A provider may ask for more patience than the run has; what is done is kept page by page.
         let run = within(ports, end, replay.run(checkpoint, &notebook, Some(end)));
         let checkpoint = match run.await {
             Some(Ok(checkpoint)) => checkpoint,
-            Some(Err(broken)) => return Err(Left::Trouble(broken.stop.to_string())),
+            Some(Err(broken)) => {
+                if matches!(broken.stop, Stop::Refused(_)) && is_left {
+                    // Its place in the list may be forgotten by now: the next run begins anew.
+                    let memory = Memory { covered_until, unfinished: None };
+                    remember(ports, &name, &memory).await.map_err(Left::Trouble)?;
+                }
+                return Err(Left::Trouble(broken.stop.to_string()));
+            }
             None => {
                 return Err(Left::Trouble("it was still waiting when its time was up".to_owned()));
             }
         };
         if checkpoint.next.is_some() {
-            let far = checkpoint.tally.fetched;
             return Err(Left::Trouble(format!(
                 "more events than one run can read; the next goes on behind {} of them",
-                grouped(far)
+                grouped(checkpoint.tally.fetched)
             )));
         }
         let memory = Memory { covered_until: Some(checkpoint.window.until), unfinished: None };
         remember(ports, &name, &memory).await.map_err(Left::Trouble)?;
-        publish(
-            ports,
-            source,
-            &Completeness::of(checkpoint.window, &checkpoint.tally),
-            &checkpoint,
-        );
-        Ok(())
+        let found = Completeness::of(checkpoint.window, &checkpoint.tally);
+        publish(ports, source, &found, &checkpoint);
+        Ok(is_left)
     }
 
     async fn memory(&self, name: &str) -> Result<Memory, PortError> {
@@ -340,7 +362,7 @@ where
     }
     let window = pager.window();
     let checkpoint = Checkpoint::new(source.name.as_str(), String::new(), window, Vec::new());
-    let replay = Replay { ports, source, pager, access, feed, watch, pace };
+    let replay = Replay { ports, source, pager, access: &access, feed, watch, pace };
     match replay.run(checkpoint, &Nowhere, None).await {
         Ok(done) => Ok((Completeness::of(window, &done.tally), done.tally)),
         Err(broken) => Err(broken.stop),

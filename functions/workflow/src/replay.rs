@@ -78,7 +78,7 @@ pub struct Replay<'r, P, F, W> {
     /// Reads the list.
     pub pager: Pager,
     /// Opens the list.
-    pub access: Access,
+    pub access: &'r Access,
     /// Where events go.
     pub feed: F,
     /// Hears how it goes.
