@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LISTS = ROOT / "tests" / "guards"
 TABLE = LISTS / "README.md"
 # The lists, in the order of the table.
-ORDER = ("verbs", "store", "times", "receiver", "consumer", "steward", "edges", "verifier")
+ORDER = ("verbs", "store", "times", "receiver", "consumer", "state-and-replay", "steward", "edges", "verifier")
 SCRATCH = ROOT / "target" / "guards"
 TREE = SCRATCH / "tree"
 BUILD = SCRATCH / "build"
@@ -55,6 +55,10 @@ SUITES: dict[str, tuple[str, ...]] = {
     "messages": ("-p", "workflow", "--test", "messages"),
     "letters": ("-p", "workflow", "--test", "letters"),
     "paypal": ("-p", "workflow", "--test", "paypal"),
+    "fetch": ("-p", "workflow", "--test", "fetch"),
+    "sequence": ("-p", "workflow", "--test", "sequence"),
+    "replay-route": ("-p", "workflow", "--test", "replay_route"),
+    "ledger-replay": ("-p", "workflow", "--test", "ledger_replay"),
     "simulation": ("-p", "workflow", "--test", "simulation"),
     # With `tests`, or the SDK is compiled again with other features.
     "aws": ("-p", "aws", "-p", "tests", "--lib"),
@@ -62,6 +66,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "batch": ("-p", "consumer", "--bin", "consumer"),
     "contract": ("-p", "tests", "--test", "contract"),
     "cases": ("-p", "tests", "--test", "cases"),
+    "replay": ("-p", "tests", "--test", "replay"),
     "troubles": ("-p", "tests", "--test", "troubles"),
 }  # fmt: skip
 # Suites whose runner takes one filter, not several.

@@ -104,7 +104,7 @@ fn read(events: usize) -> Checkpoint {
         ports: &endless,
         source,
         pager: Pager::new(opening.list.clone(), opening.address.clone(), window),
-        access: Access::new(opening.list.auth.clone(), key),
+        access: &Access::new(opening.list.auth.clone(), key),
         feed: Look,
         watch: &(),
         pace: Pace { per_second: 1_000_000, at_once: 16 },

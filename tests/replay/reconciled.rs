@@ -13,7 +13,7 @@ use workflow::{
     reconcile::Scope,
     replay::Pace,
     telemetry::{Level, Line},
-    twin::Twin,
+    twin::{Fault, Twin},
 };
 
 const KEY: &str = "rk_test_51Oncehook";
@@ -145,7 +145,25 @@ fn a_run_out_of_time_is_trouble_and_the_next_goes_on_where_it_was() {
     let second = hourly.run(10 * MINUTE);
     assert_eq!(figure(&second, "ReconcileListed"), Some(450.0), "{:?}", said(&second));
     assert_eq!(figure(&second, "ReconcileMissing"), Some(450.0), "of both runs");
-    assert_eq!(hourly.api.lock().unwrap().requests - asked, 2, "no page is read twice");
+    // Two pages that were left, and one of what happened since.
+    assert_eq!(hourly.api.lock().unwrap().requests - asked, 3, "no page is read twice");
+}
+
+#[test]
+fn a_place_that_the_provider_has_forgotten_does_not_stop_the_comparison_for_ever() {
+    let hourly = hourly(Scope::All);
+    let events: Vec<Value> =
+        (0..450).map(|n| payment(n, NOW.minus(7_200_000 - n as u64))).collect();
+    hourly.listed(&events);
+    hourly.world.twin.set_faults(|step, _| (step == "http").then_some(Fault::Slow(MINUTE)));
+    hourly.run(2 * MINUTE + 21_000);
+    // The event that the next page begins behind is gone, and Stripe answers 400 to it.
+    hourly.api.lock().unwrap().items.remove(299);
+    let refused = hourly.run(10 * MINUTE);
+    assert_eq!(figure(&refused, "ReconcileTrouble"), Some(1.0), "{:?}", said(&refused));
+    let anew = hourly.run(10 * MINUTE);
+    assert_eq!(figure(&anew, "ReconcileListed"), Some(449.0), "{:?}", said(&anew));
+    assert_eq!(rows(&hourly.world), 450);
 }
 
 #[test]

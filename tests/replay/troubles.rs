@@ -113,3 +113,21 @@ fn an_event_of_the_last_second_is_in_the_window_and_one_of_the_next_is_not() {
     let done = desk.replay(&desk.begin("shop", window), &Pages::default()).unwrap().unwrap();
     assert_eq!((done.tally.fetched, done.tally.new, done.tally.duplicate), (2, 1, 1));
 }
+
+#[test]
+fn while_the_receiver_cannot_store_the_checkpoint_stays_before_the_page() {
+    let desk = missed(250);
+    let mut claims = 0;
+    desk.world.twin.set_faults(move |step, _| {
+        claims += usize::from(step == "claim");
+        (step == "claim" && claims > 150).then_some(Fault::Before(Trouble::Throttled))
+    });
+    let pages = Pages::default();
+    let broken = desk.replay(&begin(&desk, 2), &pages).unwrap().unwrap_err();
+    desk.world.twin.clear_faults();
+    assert!(matches!(broken.stop, Stop::Unreachable(_)), "{}", broken.stop);
+    let kept = pages.last().unwrap();
+    assert_eq!(kept.tally.fetched, 100, "the second page is not confirmed as a whole");
+    let done = desk.replay(&kept, &pages).unwrap().unwrap();
+    assert_eq!((done.tally.fetched, rows(&desk.world)), (250, 250));
+}

@@ -134,7 +134,7 @@ impl Desk {
             ports: self,
             source,
             pager: Pager::new(opening.list.clone(), opening.address.clone(), checkpoint.window),
-            access: Access::new(ApiAuth::Bearer, self.key(Secret::Outbound, opening.secret)),
+            access: &Access::new(ApiAuth::Bearer, self.key(Secret::Outbound, opening.secret)),
             feed,
             watch: self,
             pace: Pace { per_second: 1_000_000, at_once: 16 },

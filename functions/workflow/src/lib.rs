@@ -6,6 +6,11 @@
 //! means by `verifier` and `config`. Here is the order of things: what is called when, what an
 //! answer or a failure leads to, and what is reported.
 
+/// The README's example of a projection, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub mod body;
 pub mod certificates;
 pub mod consume;

@@ -18,6 +18,7 @@ mod plan;
 mod sequenced;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 mod values;
 
 pub use decimal::{Decimal, NumberDefect};

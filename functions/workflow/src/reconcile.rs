@@ -10,21 +10,24 @@
 //! A source without a list, an address or a key is left out by name. That a source cannot be compared
 //! is trouble, counted apart from gaps: nothing found is not nothing missing.
 
+mod claims;
+
+pub use claims::Claims;
+
 use crate::{
     outbound::{NoKey, api_key},
     ports::{Clock, Entropy, Http, Lookup, Notes, PortError, ReceiverPorts, Secret, SecretStore},
-    receive::{Delivery, Receiver, accept::Accepted, accept::Entrance},
+    receive::Receiver,
     replay::{
-        Access, Checkpoint, Fed, Feed, Notebook, Opening, Pace, Replay, Stop, Tally, Watch,
-        pager::{Content, Pager, Window},
+        Access, Checkpoint, Feed, Notebook, Opening, Pace, Replay, Stop, Tally, Watch,
+        pager::{Cursor, Pager, Window},
     },
     telemetry::{Level, Line, MetricUnit, Telemetry, shown},
     within::within,
 };
 use config::{Config, Source};
-use ledger::{EventKey, Millis, Origin};
+use ledger::Millis;
 use serde::{Deserialize, Serialize};
-use verifier::Verified;
 
 /// Younger events may still be on their way.
 pub const GRACE_MS: u64 = 600_000;
@@ -36,8 +39,6 @@ const FIRST_MS: u64 = 86_400_000;
 const MARGIN_MS: u64 = 20_000;
 /// How fast missing events are claimed.
 pub const PACE: Pace = Pace { per_second: 200, at_once: 16 };
-/// What vouches for a claimed event in its row: the provider's own list, read under the team's key.
-const KID: &str = "provider-api";
 
 /// Everything the reconciler needs.
 pub trait ReconcilerPorts: ReceiverPorts + Http + Lookup + Notes {}
@@ -154,65 +155,6 @@ struct Memory {
     unfinished: Option<Checkpoint>,
 }
 
-/// Claims, under the origin `reconcile`.
-pub struct Claims<'r, P> {
-    receiver: &'r Receiver<P>,
-    source: &'r Source,
-    note: String,
-}
-
-impl<'r, P> Claims<'r, P> {
-    /// For one source; `note` says who and why.
-    #[must_use]
-    pub const fn new(receiver: &'r Receiver<P>, source: &'r Source, note: String) -> Self {
-        Self { receiver, source, note }
-    }
-}
-
-impl<P: ReceiverPorts> Feed for Claims<'_, P> {
-    fn looks_first(&self) -> bool {
-        true
-    }
-
-    fn needs_content(&self) -> bool {
-        true
-    }
-
-    fn mark(&self) -> Option<(Origin, &str)> {
-        Some((Origin::Reconcile, &self.note))
-    }
-
-    async fn feed(&self, _key: &EventKey, content: Content) -> Result<Fed, Stop> {
-        let now = self.receiver.ports.now();
-        let headers = content.headers.iter();
-        let delivery = Delivery {
-            method: "POST".to_owned(),
-            path: String::new(),
-            query: String::new(),
-            headers: headers.map(|(name, value)| (name.as_str(), value.as_str())).collect(),
-            body: content.body,
-            deadline: now,
-        };
-        let verified = Verified { kid: KID.to_owned(), signed_at_ms: None };
-        let entrance =
-            Entrance { origin: Origin::Reconcile, note: Some(self.note.clone()), verified };
-        let admitted = self.receiver.admit(self.source, &delivery, &entrance, now).await;
-        if let Some(error) = admitted.failure {
-            return Err(Stop::Unreachable(error.to_string()));
-        }
-        let mut fed = admitted.events.iter().map(|event| match event.accepted {
-            Accepted::New { .. } => Fed::New,
-            Accepted::WrongMode => Fed::WrongMode,
-            Accepted::Duplicate { .. } | Accepted::DuplicateOfDead | Accepted::Conflict => {
-                Fed::Duplicate { is_own: event.is_own }
-            }
-            Accepted::Unusable => Fed::Failed(format!("it is kept as {}, unusable", event.key)),
-        });
-        // One event was posted; a provider's batch of one has one.
-        Ok(fed.next().unwrap_or_else(|| Fed::Failed("no event was found in it".to_owned())))
-    }
-}
-
 /// Why a source was not compared.
 enum Left {
     /// There is nothing to compare with, by name.
@@ -267,49 +209,71 @@ impl<P: ReconcilerPorts> Reconciler<P> {
                 Left::Trouble(no_key.to_string())
             }
         })?;
+        let access = Access::new(opening.list.auth.clone(), key);
+        // What an earlier run left is finished first, then comes what happened since.
+        while self.window(source, &opening, &access, end).await? {}
+        Ok(())
+    }
+
+    /// Compares one window; whether it was what an earlier run had left.
+    async fn window(
+        &self,
+        source: &Source,
+        opening: &Opening<'_>,
+        access: &Access,
+        end: Millis,
+    ) -> Result<bool, Left> {
+        let ports = &*self.receiver.ports;
         let name = format!("reconcile#{}", source.name);
         let memory = self.memory(&name).await.map_err(|error| Left::Trouble(error.to_string()))?;
-        let checkpoint = memory.unfinished.unwrap_or_else(|| {
-            let window = window(memory.covered_until, &opening, ports.now());
-            let run: String = ports.token().to_string().chars().take(12).collect();
-            Checkpoint::new(source.name.as_str(), run, window, Vec::new())
+        let covered_until = memory.covered_until;
+        let run = memory.unfinished.as_ref().map(|unfinished| unfinished.run.clone());
+        let begun = memory.unfinished.filter(|left| left.next != Some(Cursor::First));
+        let is_left = begun.is_some();
+        let checkpoint = begun.unwrap_or_else(|| {
+            let window = window(covered_until, opening, ports.now());
+            // A run that got nowhere gives its name on, so that its rows are known again.
+            let new = || ports.token().to_string().chars().take(12).collect();
+            Checkpoint::new(source.name.as_str(), run.unwrap_or_else(new), window, Vec::new())
         });
         let note = format!("reconciler, run {}: scheduled comparison", checkpoint.run);
         let replay = Replay {
             ports,
             source,
             pager: Pager::new(opening.list.clone(), opening.address.clone(), checkpoint.window),
-            access: Access::new(opening.list.auth.clone(), key),
+            access,
             feed: Claims::new(&self.receiver, source, note),
             watch: &(),
             pace: self.pace,
         };
-        let notebook = Kept { ports, name: &name, covered_until: memory.covered_until };
+        let notebook = Kept { ports, name: &name, covered_until };
         // A provider may ask for more patience than the run has; what is done is kept page by page.
         let run = within(ports, end, replay.run(checkpoint, &notebook, Some(end)));
         let checkpoint = match run.await {
             Some(Ok(checkpoint)) => checkpoint,
-            Some(Err(broken)) => return Err(Left::Trouble(broken.stop.to_string())),
+            Some(Err(broken)) => {
+                if matches!(broken.stop, Stop::Refused(_)) && is_left {
+                    // Its place in the list may be forgotten by now: the next run begins anew.
+                    let memory = Memory { covered_until, unfinished: None };
+                    remember(ports, &name, &memory).await.map_err(Left::Trouble)?;
+                }
+                return Err(Left::Trouble(broken.stop.to_string()));
+            }
             None => {
                 return Err(Left::Trouble("it was still waiting when its time was up".to_owned()));
             }
         };
         if checkpoint.next.is_some() {
-            let far = checkpoint.tally.fetched;
             return Err(Left::Trouble(format!(
                 "more events than one run can read; the next goes on behind {} of them",
-                grouped(far)
+                grouped(checkpoint.tally.fetched)
             )));
         }
         let memory = Memory { covered_until: Some(checkpoint.window.until), unfinished: None };
         remember(ports, &name, &memory).await.map_err(Left::Trouble)?;
-        publish(
-            ports,
-            source,
-            &Completeness::of(checkpoint.window, &checkpoint.tally),
-            &checkpoint,
-        );
-        Ok(())
+        let found = Completeness::of(checkpoint.window, &checkpoint.tally);
+        publish(ports, source, &found, &checkpoint);
+        Ok(is_left)
     }
 
     async fn memory(&self, name: &str) -> Result<Memory, PortError> {
@@ -398,7 +362,7 @@ where
     }
     let window = pager.window();
     let checkpoint = Checkpoint::new(source.name.as_str(), String::new(), window, Vec::new());
-    let replay = Replay { ports, source, pager, access, feed, watch, pace };
+    let replay = Replay { ports, source, pager, access: &access, feed, watch, pace };
     match replay.run(checkpoint, &Nowhere, None).await {
         Ok(done) => Ok((Completeness::of(window, &done.tally), done.tally)),
         Err(broken) => Err(broken.stop),

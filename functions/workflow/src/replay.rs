@@ -13,6 +13,7 @@ mod feed;
 mod opening;
 pub mod pager;
 mod patience;
+mod raw;
 mod tally;
 
 pub use access::Access;
@@ -77,7 +78,7 @@ pub struct Replay<'r, P, F, W> {
     /// Reads the list.
     pub pager: Pager,
     /// Opens the list.
-    pub access: Access,
+    pub access: &'r Access,
     /// Where events go.
     pub feed: F,
     /// Hears how it goes.

@@ -3,7 +3,7 @@
 //! It runs the ledger's own verbs on maps, so a use case on the twin meets the rules themselves.
 //! Faults are injected per call: a call can fail before it takes effect, or take effect and lose
 //! its answer. Reads of rows and index entries are counted, so that a test can say what a sweep
-//! costs. Time moves only when told; see [`time`] for calls that take some.
+//! costs. Time moves only when told; `twin/time.rs` says which calls take some.
 
 mod ledger;
 mod queue;

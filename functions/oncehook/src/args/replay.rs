@@ -12,7 +12,7 @@ const LEDGER: &str = "From the ledger";
 /// `oncehook replay`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-From the provider:
+Examples, from the provider:
   oncehook replay --source stripe-live --since 2h --dry-run
   oncehook replay --source stripe-live --since 2026-11-30T08:00:00Z --by anna --reason 'outage'
   oncehook replay --source github --since 1d --type workflow_job --by anna --reason 'missed jobs'
@@ -24,7 +24,7 @@ From the provider:
   end is fixed when the run begins. A run that was broken off goes on when the same command is run
   again.
 
-From the ledger:
+Examples, from the ledger:
   oncehook replay --from-ledger --since 2h --by anna --reason 'state restored to 09:00'
   oncehook replay --from-ledger --status ignored --since 7d --by anna --reason 'projected now'
   oncehook replay --from-ledger stripe-live#evt_1 --by anna --reason 'ticket 4711' --execute

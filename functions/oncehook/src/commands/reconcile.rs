@@ -11,11 +11,11 @@ use crate::{
     time::{self, utc},
 };
 use aws::{Aws, Resource};
-use ledger::Millis;
 use serde::Serialize;
 use std::sync::Arc;
 use workflow::{
     CertificateCache, Keyring, Receiver,
+    ports::Entropy,
     reconcile::{Claims, Completeness, compare},
     replay::{
         FailedEvent, Look, Pace, Stop,
@@ -61,7 +61,7 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Reconciled, Fa
         compare(&*aws, source, list, Look, &watch, pace).await
     } else {
         let receiver = receiver(context, &aws);
-        let claims = Claims::new(&receiver, source, note(now));
+        let claims = Claims::new(&receiver, source, note(&*aws));
         compare(&*aws, source, list, claims, &watch, pace).await
     };
     progress("");
@@ -84,8 +84,10 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Reconciled, Fa
     })
 }
 
-fn note(now: Millis) -> String {
-    format!("a person: compared by hand at {}", utc(now))
+/// Names the run too: rows of another one are no rows of this one.
+fn note(entropy: &impl Entropy) -> String {
+    let run: String = entropy.token().to_string().chars().take(12).collect();
+    format!("a person, run {run}: compared by hand")
 }
 
 /// The receiver's use case, for its claims alone.

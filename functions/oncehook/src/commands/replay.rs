@@ -186,7 +186,7 @@ fn broken_off(broken: &Broken, is_dry: bool) -> Failure {
             .with_next("choose another place with --checkpoint"),
         Stop::Refused(said) => Failure::usage(format!("{said}; {far}")).with_next(
             "the key belongs into the outbound secret, the token into the replay secret, and the \
-             stack needs ReplayRoute=on",
+             stack needs ReplayRoute=on; where the provider refuses to go on, --fresh begins anew",
         ),
     }
 }
@@ -212,7 +212,7 @@ impl Parts<'_> {
             ports: self.aws,
             source: self.source,
             pager: self.pager,
-            access: self.access,
+            access: &self.access,
             feed,
             watch: self.shown,
             pace: Pace { per_second: self.args.rate, at_once: AT_ONCE },

@@ -170,6 +170,15 @@ pub enum ProjectionError {
 }
 
 impl ProjectionError {
+    /// What no retry can help, said by a projection written in Rust; `why` is one sentence without
+    /// payload.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "so that it stands in a `map_err` as it is")]
+    pub fn permanent(why: impl ToString) -> Self {
+        let class = FailureClass::Permanent;
+        Self::Custom { reason: why.to_string(), class, retry_after_ms: None }
+    }
+
     /// What the failure means for the next run. An event does not change, so what is wrong with
     /// it is wrong for good; only a team's own projection may know better.
     #[must_use]

@@ -6,8 +6,8 @@
 //! on, so that whoever writes in between has it decided again.
 
 use super::{Delta, Fetched, ProjectionError, Sequenced};
-use config::Fetch;
-use ledger::{Change, Entity, EntityKey, Guard, Version, verbs::Wake};
+use config::{Fetch, Source};
+use ledger::{Change, Entity, EntityKey, Guard, Stamp, Tie, Version, verbs::Wake};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -66,6 +66,31 @@ pub struct Waited {
 }
 
 impl Plan {
+    /// A change by version, for projections written in Rust: `state`, an object, replaces the state of
+    /// the entity of this type and id if `stamp` is newer. The namespace is the source's name.
+    pub fn newer(
+        source: &Source,
+        entity_type: &str,
+        id: &str,
+        stamp: Stamp,
+        state: Value,
+    ) -> Result<Self, ProjectionError> {
+        let entity = EntityKey::new(source.name.as_str(), entity_type, id)
+            .map_err(ProjectionError::permanent)?;
+        let Value::Object(state) = state else {
+            return Err(ProjectionError::permanent("the state is no object"));
+        };
+        super::check_state(&state).map_err(ProjectionError::permanent)?;
+        let guard = Guard::Newer { stamp, tie: Tie::Rank };
+        Ok(Self::Versioned(Change {
+            entity,
+            guard,
+            state,
+            is_final: false,
+            leaves: BTreeSet::new(),
+        }))
+    }
+
     /// Whose state it changes.
     #[must_use]
     pub const fn entity(&self) -> &EntityKey {

@@ -6,7 +6,9 @@ mod field_reports;
 mod shipped;
 mod values;
 
-use super::{Declarative, Delta, EventView, Plan, Projection, ProjectionError, Step, Waited};
+use super::{
+    Declarative, Delta, EventView, Plan, Projection, ProjectionError, Step, Waited, trial::orders,
+};
 use config::{Config, Source};
 use ledger::{Change, Entity, EntityKey, FailureClass, GuardRefusal, Millis};
 use serde_json::Value;
@@ -33,7 +35,7 @@ fn parsed(text: &str, name: &str) -> Source {
 }
 
 /// One projection on `t` by `/v` with these fields.
-fn versioned(unit: &str, set: &str) -> Source {
+pub(super) fn versioned(unit: &str, set: &str) -> Source {
     source(&format!(
         "[[sources.s.projections]]\non = [\"t\"]\nentity = {{ type = \"thing\", id = \"/id\" }}\n\
          order = {{ strategy = \"version\", by = \"/v\", unit = \"{unit}\" }}\nset = {{ {set} }}\n"
@@ -118,24 +120,6 @@ impl Rows {
         let entity = self.0.iter().find(|(known, _)| known.as_str() == key);
         entity.map_or(Value::Null, |(_, entity)| Value::Object(entity.state.clone()))
     }
-}
-
-/// Every order of `count` things.
-fn orders(count: usize) -> Vec<Vec<usize>> {
-    let mut orders = vec![Vec::new()];
-    for next in 0..count {
-        orders = orders
-            .into_iter()
-            .flat_map(|order: Vec<usize>| {
-                (0..=order.len()).map(move |place| {
-                    let mut longer = order.clone();
-                    longer.insert(place, next);
-                    longer
-                })
-            })
-            .collect();
-    }
-    orders
 }
 
 const SHIPPED: &str = include_str!("../../../../infra/sources.toml");

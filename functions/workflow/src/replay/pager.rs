@@ -9,6 +9,7 @@
 //! Both ends of the window are included, in whole seconds: windows that touch overlap by a second
 //! rather than miss one.
 
+use super::raw::{at, place, text};
 use crate::http::{HttpAnswer, HttpAsk, Method};
 use ledger::Millis;
 use serde::{Deserialize, Serialize};
@@ -383,33 +384,6 @@ fn with_field(body: &str, name: &str, value: &str) -> String {
         serde_json::from_str(body).unwrap_or_default();
     fields.insert(name.to_owned(), value.into());
     serde_json::Value::Object(fields).to_string()
-}
-
-/// What a pointer leads to, in the bytes as they came.
-fn at<'r>(raw: &'r RawValue, pointer: &str) -> Option<&'r RawValue> {
-    pointer.split('/').skip(1).try_fold(raw, |raw, step| {
-        let step = step.replace("~1", "/").replace("~0", "~");
-        if raw.get().starts_with('[') {
-            let items: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
-            return items.get(step.parse::<usize>().ok()?).copied();
-        }
-        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
-        fields.get(&step).copied()
-    })
-}
-
-/// A text, number or truth value as text.
-fn text(raw: &RawValue) -> Option<String> {
-    match raw.get().as_bytes().first()? {
-        b'"' => serde_json::from_str(raw.get()).ok(),
-        b'{' | b'[' | b'n' => None,
-        _ => Some(raw.get().to_owned()),
-    }
-}
-
-/// Where JSON went wrong. serde_json's own message may quote the text.
-fn place(error: &serde_json::Error) -> String {
-    format!("no such JSON at line {}, column {}", error.line(), error.column())
 }
 
 fn iso(at: Millis) -> String {

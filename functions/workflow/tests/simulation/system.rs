@@ -191,7 +191,8 @@ impl System {
             }
             let deadline = twin.now().plus(FUNCTION_MS);
             twin.sleep(self.invocation_ms.get()).await;
-            match self.survives(build.consumer.consume(batch.clone(), deadline)).await {
+            let consumed = Box::pin(build.consumer.consume(batch.clone(), deadline));
+            match self.survives(consumed).await {
                 Some(failed) => twin.finish(&batch, &failed),
                 None => self.deaths.set(self.deaths.get() + 1),
             }
