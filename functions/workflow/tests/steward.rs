@@ -71,7 +71,8 @@ async fn of_two_stewards_that_see_the_same_row_one_sends() {
     let (one, two) = std::future::poll_fn(|context| {
         let polled = both.as_mut().poll(context);
         if polled.is_pending() {
-            rig.twin.advance(1);
+            let wakes = rig.twin.next_wake().unwrap();
+            rig.twin.advance(wakes.since(rig.now()));
         }
         polled
     })
