@@ -4,6 +4,8 @@
 //! Its witness is the stream of the state table: every write to every entity, in order. So an effect
 //! made twice, or an older one over a newer, is found even where later writes covered it.
 
+mod numbers;
+
 use crate::{
     plan::{Event, Expect, Plan, Stamp},
     stream::Write,
@@ -44,6 +46,8 @@ pub(crate) struct Ends<'a> {
     pub(crate) writes: BTreeMap<String, Vec<Write>>,
     /// Rows that the dead-letter queue names.
     pub(crate) dead_letters: HashSet<String>,
+    /// Rows that were left waiting for their predecessor until their time was up.
+    pub(crate) waited: HashSet<String>,
 }
 
 impl Ends<'_> {
@@ -76,7 +80,7 @@ impl Ends<'_> {
         };
         let stands = support::brief(row);
         let ends_well = match &event.expect {
-            Expect::Versioned { .. } => matches!(
+            Expect::Versioned { .. } | Expect::Numbered { .. } => matches!(
                 (row.life.status, row.life.outcome),
                 (Status::Settled, Some(Outcome::Applied | Outcome::Superseded))
             ),
@@ -118,7 +122,9 @@ impl Ends<'_> {
     fn entities(&self, findings: &mut Vec<Finding>) {
         let mut by_entity: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
         for event in &self.plan.events {
-            if let Expect::Versioned { entity, .. } | Expect::Added { entity, .. } = &event.expect
+            if let Expect::Versioned { entity, .. }
+            | Expect::Added { entity, .. }
+            | Expect::Numbered { entity, .. } = &event.expect
                 && self.rows.contains_key(&event.key)
             {
                 by_entity.entry(entity).or_default().push(event);
@@ -126,7 +132,8 @@ impl Ends<'_> {
         }
         for (entity, events) in &by_entity {
             let writes = self.writes.get(*entity).map(Vec::as_slice).unwrap_or_default();
-            Auditing { entity, events, writes, rows: &self.rows, findings }.entity();
+            let (rows, waited) = (&self.rows, &self.waited);
+            Auditing { entity, events, writes, rows, waited, findings }.entity();
         }
         for entity in self.writes.keys().filter(|entity| !by_entity.contains_key(entity.as_str())) {
             findings.push(Finding {
@@ -145,6 +152,7 @@ struct Auditing<'a> {
     events: &'a [&'a Event],
     writes: &'a [Write],
     rows: &'a HashMap<String, Row>,
+    waited: &'a HashSet<String>,
     findings: &'a mut Vec<Finding>,
 }
 
@@ -157,12 +165,18 @@ impl Auditing<'_> {
         let by_id: HashMap<&str, &Event> =
             self.events.iter().map(|event| (event.id.as_str(), *event)).collect();
         let mut times: HashMap<&str, usize> = HashMap::new();
+        let mut before: Option<&Write> = None;
         for (write, revision) in self.writes.iter().zip(1_u64..) {
-            *times.entry(write.event.as_str()).or_default() += 1;
+            let is_effect = !numbers::is_joining(before, write);
+            before = Some(write);
             if write.revision != revision {
                 let found = format!("{} by {}", write.revision, write.event);
                 self.say(Breach::Lost, self.entity, format!("revision {revision}"), found);
             }
+            if !is_effect {
+                continue;
+            }
+            *times.entry(write.event.as_str()).or_default() += 1;
             if !by_id.contains_key(write.event.as_str()) {
                 let found = write.event.clone();
                 self.say(
@@ -179,6 +193,7 @@ impl Auditing<'_> {
         }
         self.versions(&by_id);
         self.sum(&by_id);
+        self.numbers(&by_id);
     }
 
     /// A row says `applied` exactly if its event wrote, and it wrote once.
@@ -259,7 +274,9 @@ impl Auditing<'_> {
 /// An expectation in a few words.
 fn brief(expect: &Expect) -> String {
     match expect {
-        Expect::Versioned { .. } => "settled, applied or superseded".to_owned(),
+        Expect::Versioned { .. } | Expect::Numbered { .. } => {
+            "settled, applied or superseded".to_owned()
+        }
         Expect::Added { .. } => "settled, applied".to_owned(),
         Expect::Ignored | Expect::Conflicting => "settled, ignored".to_owned(),
         Expect::Dead { why } => format!("dead, permanent, because of {why}"),

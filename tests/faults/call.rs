@@ -57,6 +57,11 @@ impl Call {
         matches!(self.place.operation.as_str(), "PutItem" | "UpdateItem" | "TransactWriteItems")
     }
 
+    /// Whether it makes a row's effects and settles it.
+    pub(crate) fn is_apply(&self) -> bool {
+        matches!(self.place.purpose, "apply" | "apply and wake")
+    }
+
     /// Whether it sends a message.
     pub(crate) fn is_send(&self) -> bool {
         self.place.operation == "SendMessage"
@@ -80,7 +85,7 @@ const VERBS: [(&str, &str); 10] = [
 fn purpose(operation: &str, json: &Value) -> &'static str {
     let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     match operation {
-        "TransactWriteItems" => "apply",
+        "TransactWriteItems" => transaction(json),
         "Query" => "open rows",
         "UpdateItem" => {
             let update = text("/UpdateExpression");
@@ -104,6 +109,20 @@ fn purpose(operation: &str, json: &Value) -> &'static str {
             _ => "row",
         },
         _ => "",
+    }
+}
+
+/// Two verbs write several items, and one of them may wake another row.
+fn transaction(json: &Value) -> &'static str {
+    let items = json.get("TransactItems").and_then(Value::as_array).into_iter().flatten();
+    let updates = items.map(|item| item.pointer("/Update/UpdateExpression"));
+    let updates: Vec<&str> =
+        updates.map(|text| text.and_then(Value::as_str).unwrap_or("")).collect();
+    let some = |words: &str| updates.iter().any(|update| update.contains(words));
+    match (some("ADD #waiting"), some("SET #bucket = :bucket, #due_at = :now")) {
+        (true, _) => "wait in sequence",
+        (false, true) => "apply and wake",
+        (false, false) => "apply",
     }
 }
 

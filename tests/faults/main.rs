@@ -107,8 +107,9 @@ async fn run(seed: u64, size: usize) -> Result<bool, String> {
     let drive = Drive::new(rig, plan, seed);
     drive.run().await?;
     println!("faults: all sent after {} s; letting it settle", begun.elapsed().as_secs());
-    settle::settle(&drive).await?;
-    let ends = settle::ends(&drive).await?;
+    let waited = settle::settle(&drive).await?;
+    println!("faults: {} rows waited for a number that never came", waited.len());
+    let ends = settle::ends(&drive, waited).await?;
     let findings = ends.findings();
     let (settled, dead) = settle::finished(&ends);
     drop(ends);

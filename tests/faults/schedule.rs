@@ -181,7 +181,7 @@ impl Schedule {
     }
 
     fn cursed(&self, inner: &mut Inner, call: &Call) -> Option<Fault> {
-        if call.place.purpose != "apply" {
+        if !call.is_apply() {
             return None;
         }
         let key = call.keys.first()?;

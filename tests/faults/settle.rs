@@ -2,9 +2,11 @@
 //! redrives, and everything that can finish has to.
 
 use crate::{audit::Ends, drive::Drive, stream};
+use aws::item::encode_row;
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{StreamExt, TryStreamExt, stream as streams};
 use ledger::{
-    Bucket, EventKey, FailureClass, Message, Millis, Row, SHARDS, Status,
+    Bucket, EventKey, FailureClass, Message, Millis, Open, Row, SHARDS, Status,
     verbs::{Redrive, RedriveBy},
 };
 use std::{
@@ -21,22 +23,31 @@ use workflow::{
 const AT_ONCE: usize = 16;
 /// How long everything may take to finish. The longest single wait is a message's visibility.
 const LIMIT: Duration = Duration::from_mins(4);
+/// How long a number waits for the one before it, in `infra/sources.toml`.
+const HOUR_MS: u64 = 3_600_000;
+/// Who is due later than this waits for a predecessor: nothing else here waits that long.
+const RESTS_MS: u64 = 60_000;
 /// How often it is said what is left.
 const EVERY: Duration = Duration::from_secs(10);
 /// How long dead letters that are looked at may stay hidden.
 const LETTERS_WITHIN: Duration = Duration::from_secs(15);
 
 /// Waits until nothing is unfinished: no row is pending, none is dead that could live, no message is
-/// in the queue. What is left at the limit is the auditor's to find.
-pub(crate) async fn settle(drive: &Drive) -> Result<(), String> {
+/// in the queue. When all that is left waits for its predecessor, its time passes. What is left at the
+/// limit is the auditor's to find. Rows whose time had to pass.
+pub(crate) async fn settle(drive: &Drive) -> Result<HashSet<String>, String> {
     drive.rig.schedule.calm();
     let begun = Instant::now();
     let mut said = Instant::now();
+    let mut waited = HashSet::new();
     loop {
         drive.tick(false).await;
         let is_late = begun.elapsed() > LIMIT;
         match left(drive).await {
-            Ok((open, queue)) if open.is_empty() && queue.total() == 0 => return Ok(()),
+            Ok((open, queue)) if open.is_empty() && queue.total() == 0 => return Ok(waited),
+            Ok((open, queue)) if open.may_wait_alone() && queue.total() == 0 => {
+                waited.extend(let_time_pass(drive, &open.pending).await?);
+            }
             Ok((open, queue)) if is_late || said.elapsed() > EVERY => {
                 said = Instant::now();
                 tell(&open, queue);
@@ -47,14 +58,14 @@ pub(crate) async fn settle(drive: &Drive) -> Result<(), String> {
         }
         if is_late {
             eprintln!("faults: not over after {} s", LIMIT.as_secs());
-            return Ok(());
+            return Ok(waited);
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 
 /// What is unfinished, and what the queue holds; what waits for a person is redriven.
-async fn left(drive: &Drive) -> Result<(Open, Depth), String> {
+async fn left(drive: &Drive) -> Result<(Unfinished, Depth), String> {
     let open = open(drive).await?;
     if !open.parked.is_empty() {
         redrive(drive, &open.parked).await?;
@@ -62,7 +73,7 @@ async fn left(drive: &Drive) -> Result<(Open, Depth), String> {
     Ok((open, drive.rig.stack.depth(Resource::Queue).await?))
 }
 
-fn tell(open: &Open, queue: Depth) {
+fn tell(open: &Unfinished, queue: Depth) {
     eprintln!(
         "faults: {} rows pending, {} dead, {} parked; messages {} waiting, {} hidden",
         open.pending.len(),
@@ -75,21 +86,56 @@ fn tell(open: &Open, queue: Depth) {
 
 /// Keys of unfinished rows, those left out that no run can help.
 #[derive(Debug, Default)]
-struct Open {
+struct Unfinished {
     pending: Vec<String>,
     dead: Vec<String>,
     parked: Vec<String>,
 }
 
-impl Open {
+impl Unfinished {
     fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.dead.is_empty() && self.parked.is_empty()
     }
+
+    /// Whether rows that wait for their predecessor may be all that is left.
+    fn may_wait_alone(&self) -> bool {
+        !self.pending.is_empty() && self.dead.is_empty() && self.parked.is_empty()
+    }
 }
 
-async fn open(drive: &Drive) -> Result<Open, String> {
+/// The hour that a number waits is over for these rows, if all of them rest in it; which they are.
+async fn let_time_pass(drive: &Drive, keys: &[String]) -> Result<Vec<String>, String> {
+    let mut rows = Vec::new();
+    for key in keys {
+        let now = Millis(now_ms());
+        let row = drive.rig.stack.find_row(key).await?.filter(|row| {
+            let due_at = row.life.open.map_or(now, |open| open.due_at);
+            row.life.status == Status::Waiting && due_at > now.plus(RESTS_MS)
+        });
+        let Some(row) = row else { return Ok(Vec::new()) };
+        rows.push(row);
+    }
+    for row in &mut rows {
+        let now = Millis(now_ms());
+        row.life.waiting_since = Some(now.minus(HOUR_MS));
+        row.life.open = row.life.open.map(|open| Open { due_at: now, ..open });
+        let put = drive.rig.stack.aws.dynamodb().put_item().set_item(Some(encode_row(row)));
+        put.table_name(drive.rig.stack.env.get("ONCEHOOK_LEDGER_TABLE")?)
+            .condition_expression("epoch = :epoch AND #status = :waiting")
+            .expression_attribute_names("#status", "status")
+            .expression_attribute_values(":epoch", AttributeValue::N(row.life.epoch.to_string()))
+            .expression_attribute_values(":waiting", AttributeValue::S(row.life.status.to_string()))
+            .send()
+            .await
+            .map_err(|error| error.to_string())?;
+        drive.rig.witness.remark(row.evidence.key.as_str(), "its time passes");
+    }
+    Ok(rows.into_iter().map(|row| row.evidence.key.as_str().to_owned()).collect())
+}
+
+async fn open(drive: &Drive) -> Result<Unfinished, String> {
     let aws = &drive.rig.stack.aws;
-    let mut open = Open::default();
+    let mut open = Unfinished::default();
     for shard in 0..SHARDS {
         for bucket in [Bucket::Pending(shard), Bucket::Dead(shard), Bucket::Parked(shard)] {
             let entries = aws.open(bucket, Millis(u64::MAX >> 1), None, 100_000).await;
@@ -133,7 +179,7 @@ async fn redrive(drive: &Drive, keys: &[String]) -> Result<(), String> {
 }
 
 /// Reads everything there is.
-pub(crate) async fn ends(drive: &Drive) -> Result<Ends<'_>, String> {
+pub(crate) async fn ends(drive: &Drive, waited: HashSet<String>) -> Result<Ends<'_>, String> {
     let stack = &drive.rig.stack;
     let mut keys: HashSet<String> =
         drive.plan.events.iter().map(|event| event.key.clone()).collect();
@@ -163,6 +209,7 @@ pub(crate) async fn ends(drive: &Drive) -> Result<Ends<'_>, String> {
         bodies: bodies.into_iter().collect(),
         writes: stream::writes(&changes)?,
         dead_letters: dead_letters(drive).await?,
+        waited,
     })
 }
 

@@ -1,16 +1,20 @@
 //! The state table's stream, read into writes.
 
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One write to an entity, as the stream tells it.
 #[derive(Debug, Clone)]
 pub(crate) struct Write {
     pub(crate) revision: u64,
     pub(crate) event: String,
+    /// When its last effect was made, in ms.
+    pub(crate) updated_at: Option<u64>,
     pub(crate) is_final: bool,
     /// The state afterwards.
     pub(crate) state: Value,
+    /// Rows that wait for their predecessor afterwards, as `<n>#<key>`.
+    pub(crate) waiting: BTreeSet<String>,
 }
 
 impl Write {
@@ -39,11 +43,18 @@ pub(crate) fn writes(records: &[Value]) -> Result<BTreeMap<String, Vec<Write>>, 
         writes.entry(text("pk")).or_default().push(Write {
             revision,
             event: text("last_event"),
+            updated_at: item.get("updated_at").and_then(Value::as_u64),
             is_final: item.get("final") == Some(&Value::Bool(true)),
             state: item.get("state").cloned().unwrap_or_default(),
+            waiting: texts(item.get("waiting")),
         });
     }
     Ok(writes)
+}
+
+fn texts(set: Option<&Value>) -> BTreeSet<String> {
+    let members = set.and_then(Value::as_array).into_iter().flatten();
+    members.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn plain_map(members: &Value) -> Map<String, Value> {

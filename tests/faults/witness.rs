@@ -64,12 +64,13 @@ impl Witness {
         let mut inner = self.inner();
         for key in &call.keys {
             inner.by_key.entry(key.clone()).or_default().push(seen.clone());
-            if status == 200 {
-                match call.place.purpose {
-                    "lease" => *inner.leases.entry(key.clone()).or_default() += 1,
-                    "apply" | "settle" => *inner.ended.entry(key.clone()).or_default() += 1,
-                    _ => {}
-                }
+        }
+        if let Some(key) = call.keys.first().filter(|_| status == 200) {
+            match call.place.purpose {
+                "lease" => *inner.leases.entry(key.clone()).or_default() += 1,
+                "settle" => *inner.ended.entry(key.clone()).or_default() += 1,
+                _ if call.is_apply() => *inner.ended.entry(key.clone()).or_default() += 1,
+                _ => {}
             }
         }
         if fault == Some(Fault::WrittenLate) && status == 400 {
