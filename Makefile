@@ -5,12 +5,14 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
 
-# May be given on the command line: make run PORT=4600 (else 4566), make guards ONLY=lease
+# May be given on the command line: make run PORT=4600 (else 4566), make guards ONLY=lease,
+# make deploy ARCHITECTURE=x86_64
 PYTHON ?= python3
 PORT ?=
 ONCE ?=
 LOCALSTRIPE ?=
 ONLY ?=
+ARCHITECTURE ?= arm64
 # The size of make faults: deliveries, less than ten minutes of them, and a seed to repeat; none is a new one.
 FAULTS_SIZE ?= 3000
 FAULTS_SEED ?=
@@ -69,8 +71,8 @@ guards-table: $(INSTALLED)
 	@$(VENV_PYTHON) infra/guards.py table
 
 deploy: tools $(INSTALLED) ## build for Lambda and deploy to AWS, asking what it needs to know
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/sam build
-	$(VENV)/bin/sam deploy --guided --capabilities CAPABILITY_IAM
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/sam build --parameter-overrides 'Architecture=$(ARCHITECTURE)'
+	$(VENV)/bin/sam deploy --guided --capabilities CAPABILITY_IAM --parameter-overrides 'Architecture=$(ARCHITECTURE)'
 
 clean: ## stop the local stack and remove everything that was built or installed
 	@if [ -x $(VENV_PYTHON) ]; then $(LOCAL) down; fi
@@ -96,6 +98,8 @@ install: tools
 tools:
 	@command -v cargo >/dev/null || { \
 	  echo "make: cargo is missing; install Rust with rustup" >&2; exit 1; }
+	@rustc --version | awk '{ split($$2, is, "."); exit !(is[1] > 1 || is[2] >= 95) }' || { \
+	  echo "make: $$(rustc --version) is too old, 1.95 or later is needed: rustup update" >&2; exit 1; }
 	@command -v $${CC:-cc} >/dev/null || { \
 	  echo "make: there is no C compiler ($${CC:-cc}); on Debian and Ubuntu: apt install gcc" >&2; exit 1; }
 	@command -v $(PYTHON) >/dev/null || { \

@@ -68,7 +68,7 @@ impl Drive {
     /// Sends everything, amid every fault.
     pub(crate) async fn run(self: &Arc<Self>) -> Result<(), String> {
         let worker = self.rig.slow_worker().await?;
-        let helpers = [
+        let others = [
             tokio::spawn(Arc::clone(self).report()),
             tokio::spawn(Arc::clone(self).steward()),
             tokio::spawn(Arc::clone(self).weather()),
@@ -80,8 +80,8 @@ impl Drive {
             provider.map_err(|error| error.to_string())?;
         }
         self.over.store(true, Ordering::Relaxed);
-        for helper in helpers {
-            helper.await.map_err(|error| error.to_string())?;
+        for other in others {
+            other.await.map_err(|error| error.to_string())?;
         }
         Ok(())
     }
