@@ -50,7 +50,7 @@ test: build ## run every test
 	cargo test --workspace
 
 faults: build ## kill processes and break calls to AWS in thousands of deliveries (FAULTS_SEED=N repeats a plan)
-	FAULTS_SIZE='$(FAULTS_SIZE)' FAULTS_SEED='$(FAULTS_SEED)' cargo test -p tests --test faults
+	FAULTS_SIZE='$(FAULTS_SIZE)' FAULTS_SEED='$(FAULTS_SEED)' cargo test --workspace --test faults
 
 check: tools $(INSTALLED) ## check format, lints, documentation, template and layering
 	cargo fmt --all --check
