@@ -146,6 +146,7 @@ async fn chunks_and_notes(ledger: &impl Ledger, pk: &str) {
         redriven_at: NOW,
         cleared_at: NOW.plus(1),
         walked_release: "r1".to_owned(),
+        walk_release: "r2".to_owned(),
         walk_bucket: Some(Bucket::Parked(7)),
         walk_after: Some(OpenEntry { key, due_at: NOW, received_at: NOW }),
     };

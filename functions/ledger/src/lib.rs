@@ -39,7 +39,7 @@ pub use row::{
     Body, Bucket, ByHand, Codec, Effect, EffectOutcome, Evidence, Failure, FailureClass, Lease,
     Life, Open, Origin, Outcome, ROW_FORMAT, Row, Status,
 };
-pub use sequence::{Succession, Turn, Waiter, succession, turn};
+pub use sequence::{Succession, Turn, Waiter, is_behind_another, succession, turn};
 pub use time::{Millis, Seconds};
 pub use token::Token;
 pub use version::{Unit, Version, VersionError};

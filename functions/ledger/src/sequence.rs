@@ -50,6 +50,14 @@ pub enum Turn {
     Early,
 }
 
+/// Whether somebody waits whose number comes before `number`.
+#[must_use]
+pub fn is_behind_another(entity: Option<&Entity>, number: Version) -> bool {
+    let Some(entity) = entity else { return false };
+    let waiters = entity.waiting.iter().filter_map(|member| Waiter::parse(member));
+    waiters.into_iter().any(|waiter| waiter.number < number)
+}
+
 /// Whether it is the turn of `number` on `entity`, in a sequence that begins with `start`.
 pub fn turn(entity: Option<&Entity>, number: Version, start: Version) -> Turn {
     if entity.is_some_and(|entity| entity.is_final) {
@@ -68,8 +76,9 @@ pub fn turn(entity: Option<&Entity>, number: Version, start: Version) -> Turn {
 pub struct Succession {
     /// Members that leave the set: for [`crate::Change::leaves`].
     pub leaves: BTreeSet<String>,
-    /// The next one, for [`crate::verbs::Apply::wake`].
-    pub wake: Option<Wake>,
+    /// Who has the next number, for [`crate::verbs::Apply::wake`]: one of them, and the next one
+    /// only where that one has moved on.
+    pub wakes: Vec<Wake>,
 }
 
 /// Who leaves the set when `number` is applied, and who is woken.
@@ -77,7 +86,8 @@ pub struct Succession {
 /// Everyone up to `number` + 1 leaves: `number` itself and those it overtakes have nothing to
 /// wait for any more, and the next one is woken by the same write. Left in place, members whose
 /// rows ended another way (dead, resolved, superseded) would fill the set for good. Of several
-/// rows with the next number one is woken; the others find it taken when their own time is up.
+/// rows with the next number one is to be woken; the others find it taken when their own time is
+/// up.
 #[must_use]
 pub fn succession(entity: Option<&Entity>, number: Version) -> Succession {
     let mut after = Succession::default();
@@ -91,8 +101,8 @@ pub fn succession(entity: Option<&Entity>, number: Version) -> Succession {
             continue;
         }
         after.leaves.insert(member.clone());
-        if waiter.number.predecessor() == number && after.wake.is_none() {
-            after.wake = Some(Wake { key: waiter.key });
+        if waiter.number.predecessor() == number {
+            after.wakes.push(Wake { key: waiter.key });
         }
     }
     after
@@ -155,7 +165,8 @@ mod tests {
         let after = succession(Some(&entity(Some(3), &set)), version(4));
         let leaves: Vec<_> = after.leaves.iter().map(String::as_str).collect();
         assert_eq!(leaves, ["3#s#late", "4#s#me", "5#s#next", "5#s#twin"]);
-        assert_eq!(after.wake.unwrap().key.as_str(), "s#next");
+        let wakes: Vec<_> = after.wakes.iter().map(|wake| wake.key.as_str()).collect();
+        assert_eq!(wakes, ["s#next", "s#twin"]);
     }
 
     #[test]

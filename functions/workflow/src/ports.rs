@@ -243,7 +243,9 @@ pub struct StewardNotes {
     pub cleared_at: Millis,
     /// The build whose walk through the parked rows is finished.
     pub walked_release: String,
-    /// The bucket an unfinished walk stands in.
+    /// The build whose walk is unfinished.
+    pub walk_release: String,
+    /// The bucket it stands in.
     pub walk_bucket: Option<Bucket>,
     /// The entry behind which it goes on.
     pub walk_after: Option<OpenEntry>,

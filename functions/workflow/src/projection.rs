@@ -25,7 +25,7 @@ pub use decimal::{Decimal, NumberDefect};
 pub use delta::{Addend, Appendix, Delta};
 pub use error::{ProjectionError, StateDefect, StoredDefect, Unstorable, VersionProblem};
 pub use fetched::{Fetched, Tied};
-pub use plan::{Plan, Step, Told, Waited};
+pub use plan::{Plan, Step, Told};
 pub use sequenced::Sequenced;
 pub use values::check_state;
 

@@ -244,23 +244,90 @@ async fn a_provider_that_is_down_when_the_hour_is_over_does_not_make_it_two() {
 }
 
 #[tokio::test]
-async fn more_waiters_than_there_is_room_for_fall_back_as_if_their_time_were_up() {
-    let policy = Policy { waiters_max: 2, ..Policy::default() };
-    let rig = Rig::shop(&sources("dead"), policy.clone());
-    arrive(&rig, &[1, 3, 4, 5]).await;
-    assert_eq!(order(&rig).waiting.len(), 2);
-    let failure = rig.row("evt_5").life.failure.unwrap();
-    assert!(failure.error.contains("too many wait for it"), "{}", failure.error);
+async fn who_finds_no_room_to_wait_looks_again_and_follows_in_order() {
+    for on_gap in ["apply", "dead"] {
+        let policy = Policy { waiters_max: 2, ..Policy::default() };
+        let rig = Rig::shop(&sources(on_gap), policy);
+        arrive(&rig, &[1, 7, 6, 5, 4, 3]).await;
+        assert_eq!(order(&rig).waiting.len(), 2);
+        assert_eq!(told(&rig, 3), (Status::Waiting, None, 0), "without an attempt");
+        rig.live(1_200_000).await;
+        arrive(&rig, &[2]).await;
+        rig.live(600_000).await;
+        for n in 1..=7 {
+            assert_eq!(told(&rig, n), APPLIED, "number {n}, {on_gap}");
+        }
+        assert_eq!(reached(&rig), (Some(7), "p7".to_owned()));
+        let log = rig.twin.state("shop#log#a1").unwrap();
+        assert_eq!(json!(log.state), json!({"count": 7, "seen": [5, 6, 7]}), "in order");
+    }
+}
 
+#[tokio::test]
+async fn who_finds_no_room_has_no_more_time_than_the_others() {
+    let policy = Policy { waiters_max: 2, ..Policy::default() };
     let rig = Rig::shop(&sources("apply"), policy);
-    arrive(&rig, &[1, 3, 4, 5]).await;
-    assert_eq!(reached(&rig), (Some(5), "p5".to_owned()));
-    // The overtaken leave the set; their rows end when their own time is up.
+    arrive(&rig, &[1, 4, 5, 3]).await;
+    rig.live(3_900_000).await;
+    for n in [3, 4, 5] {
+        assert_eq!(told(&rig, n), APPLIED, "number {n}");
+    }
     assert!(order(&rig).waiting.is_empty());
+}
+
+#[tokio::test]
+async fn of_those_behind_a_gap_the_lowest_goes_first_whoever_came_first() {
+    let rig = rig_of("apply");
+    arrive(&rig, &[1, 6]).await;
+    rig.live(600_000).await;
+    rig.deliver(&event("closed", 5)).await;
+    rig.batch().await;
+    rig.live(600_000).await;
+    arrive(&rig, &[4, 3]).await;
+    // The hour of 6 is over, then that of 5; they go behind 3, whose hour is not.
+    rig.live(2_700_000).await;
+    assert_eq!(reached(&rig).0, Some(1));
+    rig.live(900_000).await;
+    for n in [3, 4, 5] {
+        assert_eq!(told(&rig, n), APPLIED, "number {n}");
+    }
+    assert!(order(&rig).is_final, "what ends it is not overtaken");
+    let log = rig.twin.state("shop#log#a1").unwrap();
+    assert_eq!(log.state["seen"], json!([3, 4, 6]), "6 comes after the end, and counts elsewhere");
+}
+
+#[tokio::test]
+async fn a_name_left_in_the_set_holds_nobody_up_for_ever() {
+    let rig = rig_of("dead");
+    arrive(&rig, &[1, 4, 3]).await;
     rig.live(3_780_000).await;
-    let ended = |n: u64| told(&rig, n).0 == Status::Settled;
-    assert!(ended(3) && ended(4));
-    assert_eq!(reached(&rig), (Some(5), "p5".to_owned()));
+    assert_eq!(told(&rig, 3).0, Status::Dead, "its time was up, and its name stays");
+    assert_eq!(told(&rig, 4), (Status::Waiting, None, 0));
+    rig.live(3_600_000).await;
+    assert_eq!(told(&rig, 4).0, Status::Dead);
+}
+
+#[tokio::test]
+async fn of_two_events_with_the_next_number_the_one_that_still_waits_is_woken() {
+    let rig = rig_of("apply");
+    let twin = |id: &str| {
+        let mut event = event("changed", 2);
+        event["id"] = json!(id);
+        event
+    };
+    for id in ["evt_a", "evt_b"] {
+        rig.deliver(&twin(id)).await;
+        rig.batch().await;
+    }
+    // One of them is closed by hand; its name stays in the set.
+    let mut closed = rig.row("evt_a");
+    closed.life.status = Status::Settled;
+    closed.life.outcome = Some(Outcome::Resolved);
+    closed.life.open = None;
+    rig.twin.plant(closed);
+    arrive(&rig, &[1]).await;
+    assert_eq!(rig.row("evt_b").life.outcome, Some(Outcome::Applied));
+    assert_eq!(reached(&rig), (Some(2), "p2".to_owned()));
 }
 
 #[tokio::test]

@@ -294,6 +294,61 @@ async fn a_new_build_gives_what_died_before_it_one_fresh_budget_and_permanent_ro
 }
 
 #[tokio::test]
+async fn a_steward_that_cannot_look_does_not_say_that_all_is_well() {
+    let rig = Rig::new();
+    unsent(&rig, "evt_1").await;
+    rig.twin.advance(600_000);
+    rig.tend().await;
+    let told = |name: &'static str| {
+        let lines = rig.twin.lines();
+        lines.iter().filter(|line| line.metrics.iter().any(|m| m.name == name)).count()
+    };
+    let all = ["StewardRun", "Pending", "OldestPendingAge", "DeadRows", "OldestDeadAge"];
+    assert_eq!(all.map(told), [1; 5]);
+    rig.twin.forget_lines();
+    rig.twin.advance(600_000);
+    rig.twin.set_faults(|step, _| (step == "open").then_some(Fault::Before(Trouble::Unavailable)));
+    assert!(rig.tend().await.is_blind);
+    assert_eq!(all.map(told), [0; 5]);
+    // The redrives that it could not look for are not put off.
+    rig.twin.clear_faults();
+    rig.twin.advance(60_000);
+    assert!(rig.tend().await.dead.is_some());
+}
+
+#[tokio::test]
+async fn where_another_builds_walk_was_cut_short_is_no_place_to_begin() {
+    let policy = Policy { sends_max: 3, redrives_max: 0, ..Policy::default() };
+    let rig = Rig::with(policy, "build-1");
+    for n in 0..10 {
+        let id = format!("evt_{n}");
+        rig.deliver(&subscription(&id, "created", 10, &format!("sub_{n}"), "gold")).await;
+    }
+    rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Unavailable)));
+    rig.drain(3_600_000).await;
+    rig.twin.clear_faults();
+    let parked = |rig: &Rig| {
+        let rows = rig.twin.rows();
+        rows.iter().filter(|row| row.life.status == Status::Dead).count()
+    };
+    assert_eq!(parked(&rig), 10);
+    assert_eq!(rig.deploy("build-2").tend().await.redriven, 3, "cut short");
+    // What it brought back dies of the same.
+    rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Unavailable)));
+    rig.drain(3_600_000).await;
+    rig.twin.clear_faults();
+    rig.deploy("build-1").tend().await;
+    let cure = rig.deploy("build-3");
+    let mut redriven = 0;
+    for _ in 0..6 {
+        rig.twin.advance(60_000);
+        redriven += cure.tend().await.redriven;
+        rig.drain(60_000).await;
+    }
+    assert_eq!(redriven, 10, "all of them, wherever the other walk had come");
+}
+
+#[tokio::test]
 async fn a_walk_goes_on_where_the_run_before_it_ended() {
     let rig = Rig::with(Policy { sends_max: 7, ..Policy::default() }, "build-1");
     for n in 0..10 {

@@ -1,6 +1,5 @@
 //! Sequences: each number is written once, on top of the one before it, and nobody who waits is
-//! forgotten. Only behind a number that never came is a number allowed to be out of turn, and only
-//! after its time.
+//! forgotten. Only over a number that never came is one applied, and only after its time.
 
 use super::{Auditing, Breach};
 use crate::{
@@ -30,7 +29,6 @@ impl Auditing<'_> {
         let accepted: BTreeSet<u64> =
             self.events.iter().filter_map(|event| number_of(event)).collect();
         let Some(highest) = accepted.last().copied() else { return };
-        let gap_below = |number: u64| (1..number).find(|below| !accepted.contains(below));
         let mut reached = 0;
         let mut before: Option<&Write> = None;
         for write in self.writes {
@@ -39,7 +37,7 @@ impl Auditing<'_> {
             } else if let Some(event) = by_id.get(write.event.as_str())
                 && let Some(number) = number_of(event)
             {
-                self.turn(event, number, reached, gap_below(number));
+                self.turn(event, number, reached, &accepted);
                 self.wrote(event, write);
                 reached = number;
             }
@@ -53,7 +51,7 @@ impl Auditing<'_> {
         if !left.is_empty() {
             self.say(Breach::Lost, self.entity, "nobody waits".to_owned(), format!("{left:?}"));
         }
-        self.all_written(&accepted, gap_below);
+        self.all_written(&accepted);
     }
 
     /// Who waits has no predecessor yet, and changes nothing else.
@@ -78,12 +76,12 @@ impl Auditing<'_> {
         }
     }
 
-    /// It is the next number, or what is between never came and its time was up.
-    fn turn(&mut self, event: &Event, number: u64, reached: u64, gap: Option<u64>) {
-        let is_out_of_turn = number != reached + 1;
-        let may_be = gap.is_some_and(|gap| gap > reached) && self.waited.contains(&event.key);
-        if number <= reached || is_out_of_turn && !may_be {
-            let (expected, found) = (format!("{}", reached + 1), number.to_string());
+    /// It is the next of those that came; if one between never did, its time was up.
+    fn turn(&mut self, event: &Event, number: u64, reached: u64, accepted: &BTreeSet<u64>) {
+        let next = accepted.range(reached + 1..).next().copied();
+        let may_be = number == reached + 1 || self.waited.contains(&event.key);
+        if next != Some(number) || !may_be {
+            let (expected, found) = (format!("{next:?}, in its time"), number.to_string());
             self.say(Breach::Reversed, &event.key, expected, found);
         }
     }
@@ -96,11 +94,11 @@ impl Auditing<'_> {
         }
     }
 
-    /// Every number was written, and nobody's time ran out who had a predecessor.
-    fn all_written(&mut self, accepted: &BTreeSet<u64>, gap_below: impl Fn(u64) -> Option<u64>) {
+    /// Every number was written, and nobody's time ran out who had all its predecessors.
+    fn all_written(&mut self, accepted: &BTreeSet<u64>) {
         let written: BTreeSet<&str> =
             self.writes.iter().map(|write| write.event.as_str()).collect();
-        for number in accepted.iter().filter(|number| gap_below(**number).is_none()) {
+        for number in accepted {
             let of_number: Vec<&Event> = self
                 .events
                 .iter()
@@ -115,7 +113,8 @@ impl Auditing<'_> {
                 self.say(breach, self.entity, expected, format!("{times} times"));
             }
             let forgotten = of_number.iter().find(|event| self.waited.contains(&event.key));
-            if let Some(event) = forgotten.filter(|_| of_number.len() == 1) {
+            let is_behind_a_gap = (1..*number).any(|below| !accepted.contains(&below));
+            if let Some(event) = forgotten.filter(|_| of_number.len() == 1 && !is_behind_a_gap) {
                 let expected = "woken by its predecessor".to_owned();
                 self.say(Breach::Lost, &event.key, expected, "left until its time".to_owned());
             }

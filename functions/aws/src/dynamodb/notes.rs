@@ -40,6 +40,9 @@ fn encode(notes: &StewardNotes) -> Item {
     if !notes.walked_release.is_empty() {
         put("walked_release", text(notes.walked_release.as_str()));
     }
+    if !notes.walk_release.is_empty() {
+        put("walk_release", text(notes.walk_release.as_str()));
+    }
     if let Some(bucket) = notes.walk_bucket {
         put("walk_bucket", text(bucket.to_string()));
     }
@@ -61,6 +64,7 @@ fn decode(item: &Item) -> Result<StewardNotes, DecodeError> {
         redriven_at: time("redriven_at")?.unwrap_or_default(),
         cleared_at: time("cleared_at")?.unwrap_or_default(),
         walked_release: reader.text("walked_release")?.unwrap_or_default().to_owned(),
+        walk_release: reader.text("walk_release")?.unwrap_or_default().to_owned(),
         walk_bucket: reader.parsed("walk_bucket", "a bucket", Bucket::parse)?,
         walk_after: after.map(|((key, due_at), received_at)| OpenEntry {
             key,
@@ -82,6 +86,7 @@ mod tests {
             redriven_at: Millis(1),
             cleared_at: Millis(2),
             walked_release: "r1".to_owned(),
+            walk_release: "r2".to_owned(),
             walk_bucket: Some(Bucket::Parked(3)),
             walk_after: Some(OpenEntry {
                 key: EventKey::parse("s#evt").unwrap(),

@@ -53,7 +53,7 @@ pub enum WaitInSequenceRefusal {
     Fence(FenceRefusal),
     /// The predecessor came in between: project again.
     PredecessorCame,
-    /// The set is full: fall back as if the time were up.
+    /// The set is full: nobody will wake this row, so it has to look again by itself.
     TooManyWaiters,
 }
 

@@ -65,7 +65,8 @@ impl Model {
         let (slots, changes) = kept.unzip();
         let mut ask = Apply::new(plan.epoch.into(), SETTLED, changes);
         if self.bounds.projection == Projection::Sequence && plan.wakes {
-            ask.wake = succession(self.entities.get(plan.read[0]), version(plan.row)).wake;
+            let after = succession(self.entities.get(plan.read[0]), version(plan.row));
+            ask.wake = after.wakes.into_iter().next();
         }
         (slots, ask)
     }

@@ -191,7 +191,7 @@ impl Play {
                     leaves: after.leaves,
                 };
                 let mut ask = Apply::new(epoch, self.now, vec![change]);
-                ask.wake = after.wake;
+                ask.wake = after.wakes.into_iter().next();
                 Worker::Decided { number, ask: Box::new(ask) }
             }
             Turn::Early => {

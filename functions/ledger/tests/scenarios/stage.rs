@@ -181,7 +181,7 @@ impl Stage {
             if let Effect::Number(number) = effect {
                 let after = succession(entity, version(*number));
                 change.leaves = after.leaves;
-                ask.wake = after.wake;
+                ask.wake = after.wakes.into_iter().next();
             }
             ask.changes.push(change);
             names.push(name.clone());

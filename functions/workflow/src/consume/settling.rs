@@ -10,7 +10,7 @@ use crate::{
     body,
     fetch::{NoAnswer, Question},
     ports::{ConsumerPorts, Refused},
-    projection::{EventView, Plan, ProjectionError, Step, Told, Waited},
+    projection::{EventView, Plan, ProjectionError, Step, Told},
 };
 use ledger::{
     Change, Effect, EffectOutcome, Entity, EntityKey, EventKey, FailureClass, Guard, Millis,
@@ -22,6 +22,9 @@ use ledger::{
 
 /// Rounds under contention before the row is given back.
 const REREADS_MAX: u32 = 5;
+
+/// The shortest and the longest time after which a number looks again that found no room to wait.
+const CROWDED_MS: [u64; 2] = [10_000, 300_000];
 
 /// How a run ended well.
 pub(super) enum Ended {
@@ -45,9 +48,10 @@ struct Settling<'a, P> {
     plans: Vec<Plan>,
     dropped: Vec<Effect>,
     held: Held,
-    waited: Waited,
-    /// A row that was to be woken, and moved on by itself.
-    moved_on: Option<EventKey>,
+    /// Since its first wait.
+    waited_ms: Option<u64>,
+    /// Rows that were to be woken, and moved on by themselves.
+    moved_on: Vec<EventKey>,
     rereads: u32,
 }
 
@@ -75,7 +79,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
         refuse_two_waits(&plans)?;
         let held = self.answers.hold(&plans).await;
         let settled_at = self.ports().now();
-        let for_ms = row.life.waiting_since.map(|since| settled_at.since(since));
+        let waited_ms = row.life.waiting_since.map(|since| settled_at.since(since));
         let mut settling = Settling {
             work: self,
             row,
@@ -83,11 +87,11 @@ impl<P: ConsumerPorts> Work<'_, P> {
             plans,
             dropped: Vec::new(),
             held,
-            waited: Waited { for_ms, is_crowded: false },
-            moved_on: None,
+            waited_ms,
+            moved_on: Vec::new(),
             rereads: 0,
         };
-        let overdue_ms = settling.plans.iter().find_map(|plan| overdue_ms(plan, settling.waited));
+        let overdue_ms = settling.plans.iter().find_map(|plan| overdue_ms(plan, waited_ms));
         let ended = settling.run().await;
         match overdue_ms {
             Some(timeout_ms) => ended.map_err(|trip| trip.after_a_gap(timeout_ms)),
@@ -97,12 +101,11 @@ impl<P: ConsumerPorts> Work<'_, P> {
 }
 
 /// How long a plan's number may wait, where it has waited that long.
-fn overdue_ms(plan: &Plan, waited: Waited) -> Option<u64> {
+fn overdue_ms(plan: &Plan, waited_ms: Option<u64>) -> Option<u64> {
     match plan {
-        Plan::Sequenced(sequenced) => waited
-            .for_ms
-            .is_some_and(|ms| ms >= sequenced.timeout_ms)
-            .then_some(sequenced.timeout_ms),
+        Plan::Sequenced(sequenced) => {
+            waited_ms.is_some_and(|ms| ms >= sequenced.timeout_ms).then_some(sequenced.timeout_ms)
+        }
         Plan::Versioned(_) | Plan::Delta(_) | Plan::Fetched(_) => None,
     }
 }
@@ -129,7 +132,7 @@ impl<P: ConsumerPorts> Settling<'_, P> {
         for plan in &self.plans {
             let found =
                 if plan.reads() { self.work.ports().entity(plan.entity()).await? } else { None };
-            steps.push((plan.step(found.as_ref(), self.waited)?, found));
+            steps.push((plan.step(found.as_ref(), self.waited_ms)?, found));
         }
         // Before anybody is asked: what has to wait would be asked about again.
         for (plan, (step, _)) in self.plans.iter().zip(&steps) {
@@ -155,16 +158,16 @@ impl<P: ConsumerPorts> Settling<'_, P> {
                 Step::Write { .. } | Step::Superseded | Step::Wait { .. } => step,
             };
             match step {
-                Step::Write { change, wake } => {
+                Step::Write { change, wakes: next } => {
                     changes.push(change);
-                    wakes.extend(wake);
+                    wakes.extend(next);
                     kept.push(plan);
                 }
                 Step::Superseded | Step::Fetch | Step::Wait { .. } => self.drop_plan(&plan),
             }
         }
         self.plans = kept;
-        let wake = wakes.pop().filter(|wake| Some(&wake.key) != self.moved_on.as_ref());
+        let wake = wakes.into_iter().find(|wake| !self.moved_on.contains(&wake.key));
         Ok(Round::Changes { changes, wake })
     }
 
@@ -182,7 +185,7 @@ impl<P: ConsumerPorts> Settling<'_, P> {
             fetch,
             entity_type: entity.entity_type(),
             id,
-            has_waited: self.waited.for_ms.is_some(),
+            has_waited: self.waited_ms.is_some(),
             end: self.work.end(),
         };
         let told = self.work.consumer.fetcher.ask(self.work.ports(), &question).await;
@@ -222,7 +225,7 @@ impl<P: ConsumerPorts> Settling<'_, P> {
                     }
                 }
             }
-            Err(ApplyRefusal::NotWaiting) => self.moved_on = woken,
+            Err(ApplyRefusal::NotWaiting) => self.moved_on.extend(woken),
             Err(ApplyRefusal::RevisionMoved(_)) => self.read_again()?,
         }
         Ok(None)
@@ -240,9 +243,17 @@ impl<P: ConsumerPorts> Settling<'_, P> {
             }
             Err(WaitInSequenceRefusal::Fence(why)) => return Err(Trip::Fenced(why)),
             Err(WaitInSequenceRefusal::PredecessorCame) => self.read_again()?,
-            Err(WaitInSequenceRefusal::TooManyWaiters) => self.waited.is_crowded = true,
+            Err(WaitInSequenceRefusal::TooManyWaiters) => return Err(self.crowded_out(ask)),
         }
         Ok(None)
+    }
+
+    /// There is no room in the set, so nobody will wake it: it looks again by itself, after as long again
+    /// as it has waited.
+    fn crowded_out(&self, ask: &WaitInSequence) -> Trip {
+        let [shortest, longest] = CROWDED_MS;
+        let pause = self.waited_ms.unwrap_or(0).clamp(shortest, longest);
+        Trip::NotYet { at: self.settled_at.plus(pause).min(ask.due_at()) }
     }
 
     /// Settles a row of which no change is left.

@@ -105,7 +105,7 @@ pub enum ProjectionError {
     /// The number before did not come, and without it nothing may be applied.
     #[error(
         "{entity_type}: number {number} cannot be applied, since {missing} has not come{}",
-        gap(*.reached, *.is_crowded)
+        gap(*.reached)
     )]
     Gap {
         /// The entity type.
@@ -116,8 +116,6 @@ pub enum ProjectionError {
         missing: Version,
         /// The last number applied, if any.
         reached: Option<Version>,
-        /// There was no room to wait any longer.
-        is_crowded: bool,
     },
     /// What the provider answered cannot be used.
     #[error("in the provider's answer: {0}")]
@@ -231,10 +229,8 @@ impl ProjectionError {
     }
 }
 
-fn gap(reached: Option<Version>, is_crowded: bool) -> String {
-    let reached = reached.map_or_else(String::new, |reached| format!(" (the last was {reached})"));
-    let crowded = if is_crowded { "; too many wait for it" } else { "" };
-    format!("{reached}{crowded}")
+fn gap(reached: Option<Version>) -> String {
+    reached.map_or_else(String::new, |reached| format!(" (the last was {reached})"))
 }
 
 /// What is wrong with a version.

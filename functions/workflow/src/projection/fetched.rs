@@ -54,7 +54,7 @@ impl Fetched {
             Ordering::Greater => {
                 let (version, state) = (Some(tied.version), tied.state.clone());
                 let change = standing_on(found, &self.entity, &self.event_id, version, state);
-                Step::Write { change, wake: None }
+                Step::Write { change, wakes: Vec::new() }
             }
         }
     }
@@ -65,7 +65,7 @@ impl Fetched {
         let mut change =
             standing_on(found, &self.entity, &self.event_id, version, told.state.clone());
         change.is_final = told.is_final;
-        Step::Write { change, wake: None }
+        Step::Write { change, wakes: Vec::new() }
     }
 }
 

@@ -31,8 +31,8 @@ pub enum Step {
     Write {
         /// The change.
         change: Change,
-        /// Whose turn it is then.
-        wake: Option<Wake>,
+        /// Whose turn it is then: one of these, the first that has not moved on.
+        wakes: Vec<Wake>,
     },
     /// Drop it: the entity is newer, or final.
     Superseded,
@@ -54,15 +54,6 @@ pub struct Told {
     pub state: Map<String, Value>,
     /// Whether it is gone for good.
     pub is_final: bool,
-}
-
-/// How long an event has waited for the number before its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Waited {
-    /// Since its first wait; `None` if it has not waited.
-    pub for_ms: Option<u64>,
-    /// There is no room to wait: as if the time were up.
-    pub is_crowded: bool,
 }
 
 impl Plan {
@@ -135,15 +126,23 @@ impl Plan {
     }
 
     /// What is to be done about the entity as found.
-    pub fn step(&self, found: Option<&Entity>, waited: Waited) -> Result<Step, ProjectionError> {
+    pub fn step(
+        &self,
+        found: Option<&Entity>,
+        waited_ms: Option<u64>,
+    ) -> Result<Step, ProjectionError> {
         match self {
-            Self::Versioned(change) => Ok(Step::Write { change: change.clone(), wake: None }),
+            Self::Versioned(change) => {
+                Ok(Step::Write { change: change.clone(), wakes: Vec::new() })
+            }
             Self::Delta(delta) => match found {
                 Some(entity) if entity.is_final => Ok(Step::Superseded),
-                Some(_) | None => Ok(Step::Write { change: delta.change(found)?, wake: None }),
+                Some(_) | None => {
+                    Ok(Step::Write { change: delta.change(found)?, wakes: Vec::new() })
+                }
             },
             Self::Fetched(fetched) => Ok(fetched.step(found)),
-            Self::Sequenced(sequenced) => sequenced.step(found, waited),
+            Self::Sequenced(sequenced) => sequenced.step(found, waited_ms),
         }
     }
 

@@ -4,9 +4,9 @@
 //! [`ledger::succession`]). Here stands what a number does when its time is up, or when so many
 //! wait that it finds no room: what the configuration says, and the sequence goes on behind it.
 
-use super::{ProjectionError, Step, Told, Waited, plan::standing_on};
+use super::{ProjectionError, Step, Told, plan::standing_on};
 use config::{Fetch, OnGap};
-use ledger::{Entity, EntityKey, Turn, Version, succession, turn};
+use ledger::{Entity, EntityKey, Turn, Version, is_behind_another, succession, turn};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -39,16 +39,22 @@ impl Sequenced {
     pub(super) fn step(
         &self,
         found: Option<&Entity>,
-        waited: Waited,
+        waited_ms: Option<u64>,
     ) -> Result<Step, ProjectionError> {
         match turn(found, self.number, self.start) {
             Turn::Superseded => return Ok(Step::Superseded),
             Turn::Now => return Ok(self.write(found, self.state.clone(), self.is_final)),
             Turn::Early => {}
         }
-        let is_over = waited.for_ms.is_some_and(|ms| ms >= self.timeout_ms);
-        if !is_over && !waited.is_crowded {
-            return Ok(Step::Wait { number: self.number, timeout_ms: self.timeout_ms });
+        let is_over = |timeout_ms| waited_ms.is_some_and(|ms| ms >= timeout_ms);
+        let mut timeout_ms = self.timeout_ms;
+        // Who came later with a lower number still has time to wait, and goes first. Not for ever: its
+        // name stays in the set if its row ended another way.
+        if is_over(timeout_ms) && is_behind_another(found, self.number) {
+            timeout_ms = timeout_ms.saturating_mul(2);
+        }
+        if !is_over(timeout_ms) {
+            return Ok(Step::Wait { number: self.number, timeout_ms });
         }
         match (self.on_gap, &self.fetch) {
             // A tombstone is not asked about: that it ends here is what the event says.
@@ -61,7 +67,6 @@ impl Sequenced {
                 number: self.number,
                 missing: self.number.predecessor(),
                 reached: found.and_then(|entity| entity.version),
-                is_crowded: !is_over,
             }),
         }
     }
@@ -76,6 +81,6 @@ impl Sequenced {
         let after = succession(found, self.number);
         change.is_final = is_final;
         change.leaves = after.leaves;
-        Step::Write { change, wake: after.wake }
+        Step::Write { change, wakes: after.wakes }
     }
 }

@@ -7,7 +7,7 @@ mod shipped;
 mod values;
 
 use super::{
-    Declarative, Delta, EventView, Plan, Projection, ProjectionError, Step, Waited, trial::orders,
+    Declarative, Delta, EventView, Plan, Projection, ProjectionError, Step, trial::orders,
 };
 use config::{Config, Source};
 use ledger::{Change, Entity, EntityKey, FailureClass, GuardRefusal, Millis};
@@ -104,7 +104,7 @@ impl Rows {
         let mut refused = Vec::new();
         for plan in plans {
             let found = self.0.get(plan.entity());
-            let change = match plan.step(found, Waited::default()).unwrap() {
+            let change = match plan.step(found, None).unwrap() {
                 Step::Write { change, .. } => change,
                 other => panic!("nothing to write: {other:?}"),
             };

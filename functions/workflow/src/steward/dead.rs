@@ -13,13 +13,17 @@ const LETTERS_MAX: usize = 1_000;
 impl<P: StewardPorts> Run<'_, P> {
     /// Redrives the rows whose automatic redrive is due, the earliest first, and counts the dead.
     pub(super) async fn redrive_due(&mut self) -> Reached {
-        let dead = self.entries(Bucket::Dead, Millis(u64::MAX >> 1)).await;
-        let parked = self.entries(Bucket::Parked, Millis(u64::MAX >> 1)).await;
+        let (dead, dead_is_whole) = self.entries(Bucket::Dead, Millis(u64::MAX >> 1)).await;
+        let (parked, parked_is_whole) = self.entries(Bucket::Parked, Millis(u64::MAX >> 1)).await;
         let now = self.now;
-        let ages = dead.iter().chain(&parked).map(|(_, entry)| now.since(entry.received_at));
-        self.tally.oldest_dead_ms = ages.max().unwrap_or(0);
-        let parked = parked.len() as u64;
-        self.tally.dead = Some((parked.saturating_add(dead.len() as u64), parked));
+        let is_whole = dead_is_whole && parked_is_whole;
+        self.tally.is_blind |= !is_whole;
+        if is_whole {
+            let ages = dead.iter().chain(&parked).map(|(_, entry)| now.since(entry.received_at));
+            self.tally.oldest_dead_ms = ages.max().unwrap_or(0);
+            let parked = parked.len() as u64;
+            self.tally.dead = Some((parked.saturating_add(dead.len() as u64), parked));
+        }
         let mut due: Vec<OpenEntry> =
             dead.into_iter().map(|(_, entry)| entry).filter(|entry| entry.due_at <= now).collect();
         due.sort_by_key(|entry| entry.due_at);
@@ -29,7 +33,7 @@ impl<P: StewardPorts> Run<'_, P> {
             }
             self.redrive(entry, None).await;
         }
-        Reached::End
+        if is_whole { Reached::End } else { Reached::Bound }
     }
 
     /// After a deploy, gives every row that died under an earlier build one fresh budget. Walks
@@ -38,6 +42,11 @@ impl<P: StewardPorts> Run<'_, P> {
         let release = self.steward.release.clone();
         if notes.walked_release == release {
             return;
+        }
+        // Where the walk of another build was cut short means nothing to this one.
+        if notes.walk_release != release {
+            notes.walk_release.clone_from(&release);
+            (notes.walk_bucket, notes.walk_after) = (None, None);
         }
         let mut bucket = notes.walk_bucket.unwrap_or(Bucket::Parked(0));
         let mut after = notes.walk_after.take();
@@ -77,6 +86,7 @@ impl<P: StewardPorts> Run<'_, P> {
             }
         }
         notes.walked_release = release;
+        notes.walk_release = String::new();
         notes.walk_bucket = None;
         notes.walk_after = None;
     }
