@@ -6,6 +6,7 @@ code's own constants are not read here; what they rely on in the template is wha
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # A lease lasts to the consumer's deadline plus this, and must end before the message is visible again.
 LEASE_MARGIN_S = 10
 GATEWAY_LIMIT_MS = 30_000
+# Where people read about the alarms: file, and heading of the section whose table names them.
+ALARM_TABLES = (("infra/README.md", "## Alarms"), ("infra/runbook.md", "## Each alarm, and what to do"))
 
 Resources = dict[str, dict[str, Any]]
 Rule = Callable[[Resources], Iterator[str]]
@@ -163,9 +166,20 @@ def functions_are_built_from_their_folder(resources: Resources) -> Iterator[str]
 
 
 def alarms_can_be_heard(resources: Resources) -> Iterator[str]:
-    for name, alarm in _of_type(resources, "AWS::CloudWatch::Alarm"):
+    for name, alarm in _alarms(resources):
         if missing := {"AlarmActions", "OKActions", "AlarmDescription", "TreatMissingData"} - alarm.keys():
             yield f"{name}: {', '.join(sorted(missing))} missing"
+
+
+def alarms_are_explained(resources: Resources) -> Iterator[str]:
+    """Whoever is woken finds the alarm by its name: what it says, and what to do."""
+    alarms = {alarm["AlarmName"]["Fn::Sub"].removeprefix("${AWS::StackName}-") for _, alarm in _alarms(resources)}
+    for file, heading in ALARM_TABLES:
+        explained = _named_in_table(file, heading)
+        for name in sorted(alarms - explained):
+            yield f"the alarm {name} is missing from {file}, {heading}"
+        for name in sorted(explained - alarms):
+            yield f"{file}, {heading}: there is no alarm {name}"
 
 
 RULES: tuple[Rule, ...] = (
@@ -181,6 +195,7 @@ RULES: tuple[Rule, ...] = (
     logs_expire_and_belong_to_the_stack,
     functions_are_built_from_their_folder,
     alarms_can_be_heard,
+    alarms_are_explained,
 )
 
 
@@ -190,6 +205,10 @@ def _of_type(resources: Resources, kind: str) -> list[tuple[str, dict[str, Any]]
     if not found:
         sys.exit(f"template.yaml: no {kind}; the rules in {Path(__file__).name} no longer fit it")
     return found
+
+
+def _alarms(resources: Resources) -> list[tuple[str, dict[str, Any]]]:
+    return _of_type(resources, "AWS::CloudWatch::Alarm")
 
 
 def _functions(resources: Resources) -> list[tuple[str, dict[str, Any]]]:
@@ -213,6 +232,21 @@ def _statements(role: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for policy in role.get("Policies", []):
         for statement in policy["PolicyDocument"]["Statement"]:
             yield from (s for s in statement.get("Fn::If", [statement]) if isinstance(s, dict) and "Action" in s)
+
+
+def _named_in_table(file: str, heading: str) -> set[str]:
+    """What stands between backticks in the first column of the first table below a heading."""
+    lines = iter((ROOT / file).read_text().splitlines())
+    if heading not in lines:
+        sys.exit(f"{file}: no heading {heading!r}; the rules in {Path(__file__).name} no longer fit it")
+    rows: list[str] = []
+    for line in lines:
+        if line.startswith("|"):
+            rows.append(line)
+        elif rows or line.startswith("## "):
+            break
+    # The first two rows are the table's own head.
+    return {name for row in rows[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
 
 
 def _list(value: Any) -> list[Any]:
