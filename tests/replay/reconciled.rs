@@ -182,6 +182,35 @@ fn a_provider_out_of_reach_is_trouble_and_covers_nothing() {
 }
 
 #[test]
+fn an_event_that_could_not_be_claimed_is_trouble_and_tried_again_until_it_is() {
+    let hourly = hourly(Scope::All);
+    let events = minutely(30);
+    let mut listed = events.clone();
+    // As a list that has changed its form shows it.
+    listed[3].as_object_mut().unwrap().remove("created");
+    hourly.listed(&listed);
+    let figures = |lines: &[Line]| {
+        ["ReconcileMissing", "ReconcileFailed", "ReconcileTrouble"].map(|name| figure(lines, name))
+    };
+    let lines = hourly.run(300_000);
+    assert_eq!(figures(&lines), [Some(20.0), Some(1.0), Some(1.0)], "{:?}", said(&lines));
+    // Hours later, long after the overlap, it is still wanted.
+    for _ in 0..3 {
+        hourly.world.twin.advance(5 * 3_600_000);
+        let lines = hourly.run(300_000);
+        assert_eq!(figure(&lines, "ReconcileFailed"), Some(1.0), "{:?}", said(&lines));
+        assert_eq!(figure(&lines, "ReconcileTrouble"), Some(1.0));
+    }
+    hourly.listed(&events);
+    let lines = hourly.run(300_000);
+    assert_eq!(figures(&lines), [Some(1.0), Some(0.0), None], "{:?}", said(&lines));
+    assert_eq!(applied(&hourly.world), Some(30));
+    // From here on a window is an hour again.
+    let lines = hourly.run(300_000);
+    assert_eq!(figure(&lines, "ReconcileListed"), Some(0.0), "{:?}", said(&lines));
+}
+
+#[test]
 fn after_a_silence_of_hours_the_next_run_covers_all_of_them() {
     let hourly = hourly(Scope::All);
     hourly.run(300_000);
