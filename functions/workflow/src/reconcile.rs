@@ -15,6 +15,7 @@
 
 mod claims;
 mod completeness;
+pub(crate) mod last_run;
 
 pub use claims::Claims;
 pub use completeness::Completeness;
@@ -138,6 +139,10 @@ impl<P: ReconcilerPorts> Reconciler<P> {
             text = format!("{text}; left out: {}", left_out.join(", "));
         }
         ports.emit(&Line::new(Level::Info, text).count("ReconcilerRun"));
+        if let Err(error) = last_run::note(ports, ports.now()).await {
+            let text = format!("the end of the reconciler's run could not be noted: {error}");
+            ports.emit(&Line::new(Level::Warn, text));
+        }
     }
 
     async fn source(
