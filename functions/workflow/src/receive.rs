@@ -227,6 +227,8 @@ fn rejected(rejection: &Rejection) -> (Answer, Line) {
     if rejection.is_ours() {
         unavailable(line, "NotReady")
     } else {
+        let line =
+            if rejection.is_of_a_signature() { line.count("SignatureRefused") } else { line };
         (sentence(401, "the signature was not accepted"), line.count("Rejected"))
     }
 }
