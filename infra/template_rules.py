@@ -1,11 +1,14 @@
 """Rules of template.yaml that no general linter knows: numbers that depend on one another, and rights.
 
 Each rule guards a way to lose events or to widen a role by accident, and says so when it is broken. The
-code's own constants are not read here; what they rely on in the template is what is checked.
+code's own constants are not read here; what they rely on in the template is what is checked. Of the code only
+the names of its metrics are read: what is counted, watched and explained must be the same.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 # A lease lasts to the consumer's deadline plus this, and must end before the message is visible again.
 LEASE_MARGIN_S = 10
 GATEWAY_LIMIT_MS = 30_000
+# The code that counts: in it, a literal of this form is a metric's name.
+COUNTING = ("functions/workflow/src", "functions/receiver/src")
+METRIC = re.compile(r'"([A-Z][a-z]+[A-Za-z0-9]*)"')
+METRICS_TABLE = ("infra/README.md", "### Metrics")
+# Where people read about the alarms: file, and heading of the section whose table names them.
+ALARM_TABLES = (("infra/README.md", "## Alarms"), ("infra/runbook.md", "## Each alarm, and what to do"))
 
 Resources = dict[str, dict[str, Any]]
 Rule = Callable[[Resources], Iterator[str]]
@@ -163,9 +172,58 @@ def functions_are_built_from_their_folder(resources: Resources) -> Iterator[str]
 
 
 def alarms_can_be_heard(resources: Resources) -> Iterator[str]:
-    for name, alarm in _of_type(resources, "AWS::CloudWatch::Alarm"):
+    for name, alarm in _alarms(resources):
         if missing := {"AlarmActions", "OKActions", "AlarmDescription", "TreatMissingData"} - alarm.keys():
             yield f"{name}: {', '.join(sorted(missing))} missing"
+
+
+def alarms_are_explained(resources: Resources) -> Iterator[str]:
+    """Whoever is woken finds the alarm by its name: what it says, and what to do."""
+    alarms = {alarm["AlarmName"]["Fn::Sub"].removeprefix("${AWS::StackName}-") for _, alarm in _alarms(resources)}
+    for file, heading in ALARM_TABLES:
+        explained = _named_in_table(file, heading)
+        for name in sorted(alarms - explained):
+            yield f"the alarm {name} is missing from {file}, {heading}"
+        for name in sorted(explained - alarms):
+            yield f"{file}, {heading}: there is no alarm {name}"
+
+
+def metrics_are_explained(_resources: Resources) -> Iterator[str]:
+    counted, explained = _counted(), {name for name, _function in _explained_metrics()}
+    file, heading = METRICS_TABLE
+    for name in sorted(counted - explained):
+        yield f"the functions count {name}, which is missing from {file}, {heading}"
+    for name in sorted(explained - counted):
+        yield f"{file}, {heading}: nothing counts {name}"
+
+
+def what_is_watched_is_counted(resources: Resources) -> Iterator[str]:
+    """Of a metric that nobody emits, or another function, an alarm is quiet for ever and says nothing of it."""
+    explained = _explained_metrics()
+    for name, alarm in _alarms(resources):
+        if alarm["Namespace"] == "Oncehook":
+            watched = alarm["MetricName"], alarm["Dimensions"][0]["Value"]["Ref"]
+            if watched not in explained:
+                yield f"{name}: no {watched[0]} comes from {watched[1]}, says {METRICS_TABLE[0]}"
+    for name, dashboard in _of_type(resources, "AWS::CloudWatch::Dashboard"):
+        for watched in re.findall(r'"Oncehook", "(\w+)", "FunctionName", "\$\{(\w+)\}"', str(dashboard)):
+            if watched not in explained:
+                yield f"{name}: no {watched[0]} comes from {watched[1]}, says {METRICS_TABLE[0]}"
+
+
+def the_dashboard_can_be_read(resources: Resources) -> Iterator[str]:
+    """CloudWatch refuses one that is no JSON, at the end of a deployment; with and without what is conditional."""
+    for name, dashboard in _of_type(resources, "AWS::CloudWatch::Dashboard"):
+        text, values = dashboard["DashboardBody"]["Fn::Sub"]
+        for choice in (0, 1):
+            body = text
+            for variable, value in values.items():
+                branch = value["Fn::If"][1 + choice]
+                body = body.replace(f"${{{variable}}}", branch["Fn::Sub"] if isinstance(branch, dict) else branch)
+            try:
+                json.loads(re.sub(r"\$\{[^}]+\}", "x", body))
+            except ValueError as error:
+                yield f"{name}: its body is no JSON: {error}"
 
 
 RULES: tuple[Rule, ...] = (
@@ -181,6 +239,10 @@ RULES: tuple[Rule, ...] = (
     logs_expire_and_belong_to_the_stack,
     functions_are_built_from_their_folder,
     alarms_can_be_heard,
+    alarms_are_explained,
+    metrics_are_explained,
+    what_is_watched_is_counted,
+    the_dashboard_can_be_read,
 )
 
 
@@ -190,6 +252,10 @@ def _of_type(resources: Resources, kind: str) -> list[tuple[str, dict[str, Any]]
     if not found:
         sys.exit(f"template.yaml: no {kind}; the rules in {Path(__file__).name} no longer fit it")
     return found
+
+
+def _alarms(resources: Resources) -> list[tuple[str, dict[str, Any]]]:
+    return _of_type(resources, "AWS::CloudWatch::Alarm")
 
 
 def _functions(resources: Resources) -> list[tuple[str, dict[str, Any]]]:
@@ -213,6 +279,49 @@ def _statements(role: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for policy in role.get("Policies", []):
         for statement in policy["PolicyDocument"]["Statement"]:
             yield from (s for s in statement.get("Fn::If", [statement]) if isinstance(s, dict) and "Action" in s)
+
+
+def _counted() -> set[str]:
+    """Every metric of the functions; a test or a comment counts nothing, nor does the twin."""
+    found: set[str] = set()
+    for folder in COUNTING:
+        for file in (ROOT / folder).rglob("*.rs"):
+            if not {"twin", "twin.rs", "tests", "tests.rs"} & set(file.relative_to(ROOT).parts):
+                code = re.sub(r"//.*", "", file.read_text().split("#[cfg(test)]")[0])
+                found.update(METRIC.findall(code))
+    if len(found) < 40:
+        sys.exit(f"only {len(found)} metrics found; the rules in {Path(__file__).name} no longer fit the code")
+    return found
+
+
+def _explained_metrics() -> set[tuple[str, str]]:
+    """Each metric of the table with the function it comes from, as the template calls it."""
+    return {
+        (name, f"{function.strip().capitalize()}Function")
+        for row in _table(*METRICS_TABLE)
+        for name in re.findall(r"`([^`]+)`", row[0])
+        for function in row[1].split(",")
+    }
+
+
+def _named_in_table(file: str, heading: str) -> set[str]:
+    """What stands between backticks in the first column of the first table below a heading."""
+    return {name for row in _table(file, heading) for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+def _table(file: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading."""
+    lines = iter((ROOT / file).read_text().splitlines())
+    if heading not in lines:
+        sys.exit(f"{file}: no heading {heading!r}; the rules in {Path(__file__).name} no longer fit it")
+    rows: list[str] = []
+    for line in lines:
+        if line.startswith("|"):
+            rows.append(line)
+        elif rows or line.startswith("#"):
+            break
+    # The first two rows are the table's own head.
+    return [row.split("|")[1:-1] for row in rows[2:]]
 
 
 def _list(value: Any) -> list[Any]:

@@ -118,6 +118,10 @@ pub(crate) async fn doctor_names_a_setting_that_a_hand_changed(suite: &Suite) {
     assert!(!before.contains(&wanted.to_owned()), "{before:?}");
     assert_eq!(code, Some(1));
     assert!(failed(&report).contains(&wanted.to_owned()), "{report}");
+    let checks = report["checks"].as_array().unwrap();
+    let missed = checks.iter().find(|check| check["what"] == "missed events of github").unwrap();
+    assert_eq!(missed["grade"], "warn", "the key is stored, the hook's address is not configured");
+    assert!(missed["found"].as_str().unwrap().contains("the address of its list"), "{missed}");
     let text = report.to_string();
     assert!(
         !text.contains("whsec_") && text.contains("usable key"),

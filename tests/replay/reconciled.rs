@@ -72,6 +72,15 @@ impl Hourly {
     }
 }
 
+/// How long the reconciler has been silent, as the steward says five minutes later.
+fn silent_for(hourly: &Hourly) -> Option<f64> {
+    let world = &hourly.world;
+    world.twin.advance(5 * MINUTE);
+    let before = world.twin.lines().len();
+    now(world.steward.run(world.now().plus(MINUTE)));
+    figure(&world.twin.lines().split_off(before), "ReconcilerSilentFor")
+}
+
 /// A payment a minute for the last `minutes`.
 fn minutely(minutes: usize) -> Vec<Value> {
     (0..minutes).map(|n| payment(n, NOW.minus((minutes - n) as u64 * MINUTE))).collect()
@@ -182,6 +191,35 @@ fn a_provider_out_of_reach_is_trouble_and_covers_nothing() {
 }
 
 #[test]
+fn an_event_that_could_not_be_claimed_is_trouble_and_tried_again_until_it_is() {
+    let hourly = hourly(Scope::All);
+    let events = minutely(30);
+    let mut listed = events.clone();
+    // As a list that has changed its form shows it.
+    listed[3].as_object_mut().unwrap().remove("created");
+    hourly.listed(&listed);
+    let figures = |lines: &[Line]| {
+        ["ReconcileMissing", "ReconcileFailed", "ReconcileTrouble"].map(|name| figure(lines, name))
+    };
+    let lines = hourly.run(300_000);
+    assert_eq!(figures(&lines), [Some(20.0), Some(1.0), Some(1.0)], "{:?}", said(&lines));
+    // Hours later, long after the overlap, it is still wanted.
+    for _ in 0..3 {
+        hourly.world.twin.advance(5 * 3_600_000);
+        let lines = hourly.run(300_000);
+        assert_eq!(figure(&lines, "ReconcileFailed"), Some(1.0), "{:?}", said(&lines));
+        assert_eq!(figure(&lines, "ReconcileTrouble"), Some(1.0));
+    }
+    hourly.listed(&events);
+    let lines = hourly.run(300_000);
+    assert_eq!(figures(&lines), [Some(1.0), Some(0.0), None], "{:?}", said(&lines));
+    assert_eq!(applied(&hourly.world), Some(30));
+    // From here on a window is an hour again.
+    let lines = hourly.run(300_000);
+    assert_eq!(figure(&lines, "ReconcileListed"), Some(0.0), "{:?}", said(&lines));
+}
+
+#[test]
 fn after_a_silence_of_hours_the_next_run_covers_all_of_them() {
     let hourly = hourly(Scope::All);
     hourly.run(300_000);
@@ -190,6 +228,23 @@ fn after_a_silence_of_hours_the_next_run_covers_all_of_them() {
     hourly.world.twin.advance(9 * 3_600_000);
     let lines = hourly.run(300_000);
     assert_eq!(figure(&lines, "ReconcileMissing"), Some(50.0), "{:?}", said(&lines));
+}
+
+#[test]
+fn a_reconciler_that_falls_silent_is_seen_and_one_that_is_not_due_yet_rings_nothing() {
+    let mut hourly = hourly(Scope::All);
+    assert_eq!(silent_for(&hourly), Some(0.0), "it was just deployed");
+    hourly.world.twin.advance(3 * 3_600_000 - 5 * MINUTE);
+    assert_eq!(silent_for(&hourly), Some(10_800.0), "it never ran");
+    hourly.run(300_000);
+    assert_eq!(silent_for(&hourly), Some(300.0));
+    // A run in which nothing could be compared is finished all the same; its trouble has its own alarm.
+    hourly.world.twin.advance(3_600_000);
+    hourly.api.lock().unwrap().key = "another".to_owned();
+    hourly.run(300_000);
+    assert_eq!(silent_for(&hourly), Some(300.0));
+    hourly.world.steward.has_reconciler = false;
+    assert_eq!(silent_for(&hourly), None, "nobody waits for what is not there");
 }
 
 #[test]

@@ -122,6 +122,7 @@ impl WorldBuilder {
                 ports: Arc::clone(&twin),
                 policy: self.policy.clone(),
                 release: "r1".to_owned(),
+                has_reconciler: true,
             },
             policy: self.policy,
             signer,

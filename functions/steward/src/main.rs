@@ -15,6 +15,8 @@ use workflow::{
 const NEEDED: &[Resource] = &[Resource::LedgerTable, Resource::Queue, Resource::DeadLetterQueue];
 const NEEDED_TO_RECONCILE: &[Resource] =
     &[Resource::LedgerTable, Resource::Queue, Resource::OutboundSecret];
+/// Whether the stack has a reconciler: `on` or `off`. Set for the steward alone.
+const RECONCILER: &str = "ONCEHOOK_RECONCILER";
 /// Which sources are compared with their provider's list. Set for the reconciler alone.
 const RECONCILE: &str = "ONCEHOOK_RECONCILE";
 
@@ -41,6 +43,7 @@ async fn serve() -> Result<(), Error> {
     let steward = Steward {
         policy: settings.policy.clone(),
         release: settings.release.clone(),
+        has_reconciler: std::env::var(RECONCILER).is_ok_and(|word| word == "on"),
         ports: Arc::new(Aws::connect(settings, Timeouts::worker()).await),
     };
     let steward = &steward;

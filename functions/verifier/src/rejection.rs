@@ -153,6 +153,34 @@ impl Rejection {
         matches!(self, Self::NoUsableKey | Self::NoPublicUrl | Self::NeedsCertificate { .. })
     }
 
+    /// Whether the request carries a signature, token or password of this source's kind, and it does
+    /// not hold. The internet's noise carries none: whoever is refused like this again and again is
+    /// most likely the provider, signing with a secret that is not stored here.
+    #[must_use]
+    pub const fn is_of_a_signature(&self) -> bool {
+        match self {
+            Self::KeyUnknown
+            | Self::NoSignatureMatched
+            | Self::BodyAltered
+            | Self::BodyNotCovered
+            | Self::ClaimRefused { .. }
+            | Self::TooOld { .. }
+            | Self::TooNew { .. }
+            | Self::CertificateRefused { .. } => true,
+            Self::NoUsableKey
+            | Self::NoPublicUrl
+            | Self::NeedsCertificate { .. }
+            | Self::HeaderMissing { .. }
+            | Self::HeaderRepeated { .. }
+            | Self::HeaderMalformed { .. }
+            | Self::SchemeRefused { .. }
+            | Self::TooManySignatures { .. }
+            | Self::BodyMalformed { .. }
+            | Self::FieldMissing { .. }
+            | Self::CertificateUrlRefused => false,
+        }
+    }
+
     /// Whether another secret could make this request pass, so that fetching the secrets again is
     /// worth one network call.
     #[must_use]

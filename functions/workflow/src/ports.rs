@@ -399,10 +399,10 @@ impl<P: Ledger + Inbox + SecretStore + Http + Clock + Entropy + crate::telemetry
 
 /// Everything the steward needs.
 pub trait StewardPorts:
-    Ledger + Outbox + Queues + Clock + Entropy + crate::telemetry::Telemetry
+    Ledger + Notes + Outbox + Queues + Clock + Entropy + crate::telemetry::Telemetry
 {
 }
-impl<P: Ledger + Outbox + Queues + Clock + Entropy + crate::telemetry::Telemetry> StewardPorts
-    for P
+impl<P: Ledger + Notes + Outbox + Queues + Clock + Entropy + crate::telemetry::Telemetry>
+    StewardPorts for P
 {
 }

@@ -172,7 +172,7 @@ impl<P: ReceiverPorts> Receiver<P> {
                 let position = keys.iter().position(|key| key.kid() == verified.kid);
                 self.accept_all(source, delivery, verified, position, now).await
             }
-            Err(rejection) => rejected(&rejection),
+            Err(rejection) => unauthentic(&rejection),
         }
     }
 
@@ -217,6 +217,13 @@ fn handshake_line(status: u16) -> Line {
         let line = Line::new(Level::Warn, "handshake refused").with("rejection.cause", "handshake");
         line.count("Rejected")
     }
+}
+
+/// A refused delivery. One whose signature does not hold is counted apart from the internet's noise.
+fn unauthentic(rejection: &Rejection) -> (Answer, Line) {
+    let (answer, line) = rejected(rejection);
+    let is_signed = rejection.is_of_a_signature();
+    (answer, if is_signed { line.count("SignatureRefused") } else { line })
 }
 
 /// Every refused request gets the same answer; the reason is for the log. A cause on this side is

@@ -7,12 +7,18 @@
 //! the next. The notebook is a hint: a lost or outdated one costs pages read twice, and every claim is
 //! conditional, so two runs at once do no harm.
 //!
+//! An event that is listed and could not be claimed is trouble, and the windows of the next runs begin
+//! before it until it is claimed, or is older than the list: an hour of overlap would forget it.
+//!
 //! A source without a list, an address or a key is left out by name. That a source cannot be compared
 //! is trouble, counted apart from gaps: nothing found is not nothing missing.
 
 mod claims;
+mod completeness;
+pub(crate) mod last_run;
 
 pub use claims::Claims;
+pub use completeness::Completeness;
 
 use crate::{
     outbound::{NoKey, api_key},
@@ -35,6 +41,9 @@ pub const GRACE_MS: u64 = 600_000;
 const OVERLAP_MS: u64 = 3_600_000;
 /// The first run of a source looks back this far.
 const FIRST_MS: u64 = 86_400_000;
+/// What could not be claimed is tried again for as long as the list holds it, and no longer than this
+/// where no provider says how long that is.
+const FAILED_MS: u64 = 2_592_000_000;
 /// A source takes no more than this share of what is left of the run, so that each has its turn.
 const MARGIN_MS: u64 = 20_000;
 /// How fast missing events are claimed.
@@ -84,72 +93,10 @@ pub struct Reconciler<P> {
     pub pace: Pace,
 }
 
-/// What the comparison of one source found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Completeness {
-    /// What was compared.
-    pub window: Window,
-    /// Events that the provider lists in it.
-    pub listed: u64,
-    /// Of these, events that the ledger held.
-    pub held: u64,
-    /// Events that it did not hold, and are claimed now.
-    pub missing: u64,
-    /// Held events that came long after they happened.
-    pub late: u64,
-    /// Events that could neither be found nor claimed.
-    pub failed: u64,
-}
-
-impl Completeness {
-    /// Reads a run's figures.
-    #[must_use]
-    pub fn of(window: Window, tally: &Tally) -> Self {
-        Self {
-            window,
-            listed: tally.fetched,
-            held: tally.duplicate,
-            missing: tally.new,
-            late: tally.late,
-            failed: tally.failed,
-        }
-    }
-
-    /// `Stripe says 4,112, ledger holds 4,112, 0 missing, 3 late`.
-    #[must_use]
-    pub fn sentence(&self, title: &str) -> String {
-        let mut said = format!(
-            "{title} says {}, ledger holds {}, {} missing, {} late",
-            grouped(self.listed),
-            grouped(self.held),
-            grouped(self.missing),
-            grouped(self.late)
-        );
-        if self.failed > 0 {
-            said = format!("{said}, {} failed", grouped(self.failed));
-        }
-        said
-    }
-}
-
-/// A number with its thousands apart.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let first = digits.len() % 3;
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && at % 3 == first {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// What one run leaves to the next.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Memory {
-    /// Everything up to here was compared.
+    /// Everything up to here was compared, and what was missing claimed.
     covered_until: Option<Millis>,
     /// A comparison that ran out of time.
     unfinished: Option<Checkpoint>,
@@ -192,6 +139,10 @@ impl<P: ReconcilerPorts> Reconciler<P> {
             text = format!("{text}; left out: {}", left_out.join(", "));
         }
         ports.emit(&Line::new(Level::Info, text).count("ReconcilerRun"));
+        if let Err(error) = last_run::note(ports, ports.now()).await {
+            let text = format!("the end of the reconciler's run could not be noted: {error}");
+            ports.emit(&Line::new(Level::Warn, text));
+        }
     }
 
     async fn source(
@@ -266,10 +217,11 @@ impl<P: ReconcilerPorts> Reconciler<P> {
         if checkpoint.next.is_some() {
             return Err(Left::Trouble(format!(
                 "more events than one run can read; the next goes on behind {} of them",
-                grouped(checkpoint.tally.fetched)
+                completeness::grouped(checkpoint.tally.fetched)
             )));
         }
-        let memory = Memory { covered_until: Some(checkpoint.window.until), unfinished: None };
+        let covered_until = Some(covered(checkpoint.window, &checkpoint.tally));
+        let memory = Memory { covered_until, unfinished: None };
         remember(ports, &name, &memory).await.map_err(Left::Trouble)?;
         let found = Completeness::of(checkpoint.window, &checkpoint.tally);
         publish(ports, source, &found, &checkpoint);
@@ -289,6 +241,14 @@ fn window(covered_until: Option<Millis>, opening: &Opening<'_>, now: Millis) -> 
     let since = covered_until.unwrap_or(until.minus(FIRST_MS)).min(until).minus(OVERLAP_MS);
     let earliest = opening.reaches_back_to(now).unwrap_or_default();
     Window::new(since.max(earliest).min(until), until)
+}
+
+/// What a finished window covers: all of it, but for what could not be claimed. It is never behind the
+/// overlap of its own beginning, or the next windows would begin earlier and earlier.
+fn covered(window: Window, tally: &Tally) -> Millis {
+    let Some(failed_from) = tally.failed_from else { return window.until };
+    let begun = window.since.plus(OVERLAP_MS).max(window.until.minus(FAILED_MS));
+    failed_from.max(begun).min(window.until)
 }
 
 /// The notebook of a run: a row of the ledger's table.
@@ -336,6 +296,9 @@ fn publish(
     ] {
         line = line.measure(name, number(n), MetricUnit::Count);
     }
+    if found.failed > 0 {
+        line = line.count("ReconcileTrouble");
+    }
     telemetry.emit(&line);
 }
 
@@ -374,13 +337,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sentence_is_the_one_people_asked_for() {
-        let window = Window::new(Millis(0), Millis(0));
-        let tally = Tally { fetched: 4_112, duplicate: 4_112, late: 3, ..Tally::default() };
-        let found = Completeness::of(window, &tally);
-        let said = "Stripe says 4,112, ledger holds 4,112, 0 missing, 3 late";
-        assert_eq!(found.sentence("Stripe"), said);
-        let numbers = [0, 7, 999, 1_000, 12_345, 1_234_567].map(grouped);
-        assert_eq!(numbers, ["0", "7", "999", "1,000", "12,345", "1,234,567"]);
+    fn a_window_covers_what_it_read_but_nothing_that_failed_in_it() {
+        let window = Window::new(Millis(1_796_040_000_000), Millis(1_796_126_400_000));
+        let Window { since, until, .. } = window;
+        let failed = |failed_from| Tally { failed_from, ..Tally::default() };
+        assert_eq!(covered(window, &failed(None)), until);
+        let noon = since.plus(43_200_000);
+        assert_eq!(covered(window, &failed(Some(noon))), noon);
+        // One without a time may be as old as the window, whose beginning stays where it is.
+        let next = covered(window, &failed(Some(Millis(0)))).minus(OVERLAP_MS);
+        assert_eq!(next, since);
+        let short = Window::new(until.minus(600_000), until);
+        let all = covered(short, &failed(Some(Millis(0))));
+        assert_eq!(all, short.until, "the next one's overlap holds all of it");
+        let endless = Window::new(until.minus(2 * FAILED_MS), until);
+        let limit = endless.until.minus(FAILED_MS);
+        assert_eq!(covered(endless, &failed(Some(Millis(0)))), limit);
     }
 }

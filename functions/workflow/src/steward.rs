@@ -2,7 +2,7 @@
 //!
 //! Every minute it sends again what is overdue, buries what killed its workers until the budget
 //! was spent, and measures the oldest pending event. Every five minutes it redrives what died and
-//! may live; after a deploy it walks the dead once, since the new build may be the cure. Every
+//! may live, and says how long the reconciler has been silent; after a deploy it walks the dead once, since the new build may be the cure. Every
 //! fifteen minutes it clears the dead-letter queue of messages whose rows are settled.
 //!
 //! Every act is a conditional write on what was seen, so two stewards do no harm. A run is bounded
@@ -13,6 +13,7 @@ mod pending;
 
 use crate::{
     ports::{OpenEntry, StewardNotes, StewardPorts},
+    reconcile::last_run,
     telemetry::{Level, Line, MetricUnit},
 };
 use ledger::{Bucket, Millis, Policy, SHARDS};
@@ -36,6 +37,8 @@ pub struct Steward<P> {
     pub policy: Policy,
     /// The build that runs.
     pub release: String,
+    /// Whether the stack has a reconciler, which is expected to finish a run every hour.
+    pub has_reconciler: bool,
 }
 
 /// What one run did.
@@ -62,6 +65,8 @@ pub struct Tally {
     /// Whether some rows were not seen, for want of an answer or of time: then counts and ages say
     /// nothing, and the run does not count as one.
     pub is_blind: bool,
+    /// How long the reconciler has finished no run; looked up every five minutes.
+    pub reconciler_silent_ms: Option<u64>,
 }
 
 /// How far a step of a run came.
@@ -103,10 +108,11 @@ impl<P: StewardPorts> Steward<P> {
         let mut next = notes.clone();
         run.sweep().await;
         // What a bound cut short goes on in the next run: the dead of an outage are many.
-        if now.since(notes.redriven_at) >= self.policy.redrive_every_ms
-            && run.redrive_due().await == Reached::End
-        {
-            next.redriven_at = now;
+        if now.since(notes.redriven_at) >= self.policy.redrive_every_ms {
+            run.listen_to_the_reconciler().await;
+            if run.redrive_due().await == Reached::End {
+                next.redriven_at = now;
+            }
         }
         run.walk(&mut next).await;
         if now.since(notes.cleared_at) >= self.policy.clear_every_ms
@@ -130,6 +136,24 @@ impl<P: StewardPorts> Steward<P> {
 }
 
 impl<P: StewardPorts> Run<'_, P> {
+    /// How long the reconciler has been silent. Where it never spoke, it is waited for from now on, so
+    /// that a stack that was just deployed rings nothing.
+    async fn listen_to_the_reconciler(&mut self) {
+        if !self.steward.has_reconciler {
+            return;
+        }
+        let ports = &*self.steward.ports;
+        let last = match last_run::noted(ports).await {
+            Ok(Some(last)) => Ok(last),
+            Ok(None) => last_run::note(ports, self.now).await.map(|()| self.now),
+            Err(error) => Err(error),
+        };
+        match last {
+            Ok(last) => self.tally.reconciler_silent_ms = Some(self.now.since(last)),
+            Err(error) => self.trouble("the reconciler's last run could not be read", &error),
+        }
+    }
+
     fn out_of_time(&self) -> bool {
         self.steward.ports.now() >= self.end
     }
@@ -192,6 +216,10 @@ fn report(tally: &Tally) -> Line {
         line = count(count(line, "DeadRows", dead), "ParkedRows", parked);
         let age = number(tally.oldest_dead_ms / 1_000);
         line = line.measure("OldestDeadAge", age, MetricUnit::Seconds);
+    }
+    if let Some(silent_ms) = tally.reconciler_silent_ms {
+        let age = number(silent_ms / 1_000);
+        line = line.measure("ReconcilerSilentFor", age, MetricUnit::Seconds);
     }
     for (name, n) in [
         ("Swept", tally.swept),

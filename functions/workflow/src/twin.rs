@@ -259,7 +259,8 @@ impl Entropy for Twin {
     fn token(&self) -> Token {
         let mut world = self.world();
         world.tokens += 1;
-        Token(world.tokens)
+        // Mirrored, so that two differ in their first digits, as random ones do.
+        Token(world.tokens.reverse_bits())
     }
 
     fn jitter(&self) -> Jitter {

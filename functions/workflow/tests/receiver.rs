@@ -55,6 +55,42 @@ async fn refusals_are_all_alike_and_touch_nothing() {
 }
 
 #[tokio::test]
+async fn a_signature_that_does_not_hold_is_counted_apart_from_noise() {
+    let rig = Rig::new();
+    let event = subscription("evt_1", "created", 10, "sub_1", "gold").to_string();
+    let good = rig.signed(event.as_bytes());
+    let refused_signatures = async |delivery| {
+        let before = (rig.twin.metric("SignatureRefused"), rig.twin.metric("Rejected"));
+        assert_eq!(rig.receiver.receive(delivery).await.status, 401);
+        assert!((rig.twin.metric("Rejected") - before.1 - 1.0).abs() < 0.1);
+        rig.twin.metric("SignatureRefused") - before.0
+    };
+    let mut noise = Vec::new();
+    for headers in [
+        &[][..],
+        &[("stripe-signature", "")],
+        &[("stripe-signature", "admin")],
+        &[("stripe-signature", "t=1,v0=00")],
+        &[("authorization", "Basic YWRtaW46YWRtaW4=")],
+    ] {
+        let mut delivery = good.clone();
+        delivery.headers = headers.iter().copied().collect();
+        noise.push(refused_signatures(delivery).await);
+    }
+    assert!(noise.iter().all(|counted| *counted < 0.1), "{noise:?}");
+    let mut altered = good.clone();
+    altered.body[0] = b'[';
+    assert!((refused_signatures(altered).await - 1.0).abs() < 0.1);
+    rig.twin.advance(301_000);
+    assert!((refused_signatures(good).await - 1.0).abs() < 0.1, "too old by now");
+    // The provider signs with another secret than the one that is stored.
+    rig.twin.set_secret(r#"{"shop":[{"kid":"k9","key":"whsec_Another8qLw2NcY7tB5xJ9hD4mP6s"}]}"#);
+    rig.twin.advance(301_000);
+    let late = rig.signed(event.as_bytes());
+    assert!((refused_signatures(late).await - 1.0).abs() < 0.1);
+}
+
+#[tokio::test]
 async fn a_duplicate_is_one_call_and_no_work() {
     let rig = Rig::new();
     let event = subscription("evt_1", "created", 10, "sub_1", "gold");

@@ -371,6 +371,7 @@ async fn a_walk_goes_on_where_the_run_before_it_ended() {
             policy: Policy { sends_max, ..fixed.steward.policy.clone() },
             ports: Arc::clone(&rig.twin),
             release: "build-2".to_owned(),
+            has_reconciler: false,
         };
         redriven += steward.run(rig.now().plus(60_000)).await.redriven;
     }

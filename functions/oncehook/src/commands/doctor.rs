@@ -5,6 +5,7 @@
 //! does, so that a missing permission hides nothing else.
 
 mod judge;
+mod missed;
 mod parts;
 
 use crate::{
@@ -108,6 +109,7 @@ pub(crate) async fn run(context: &Context) -> Result<Examined, Failure> {
     checks.extend(queues(&aws).await);
     checks.extend(permissions(&aws, context).await);
     checks.extend(secrets(&aws, context).await);
+    checks.extend(missed::checks(&aws, context).await);
     checks.push(clock(&aws).await);
     checks.extend(work(&aws, context).await);
     let number = |grade| checks.iter().filter(|check| check.grade == grade).count();

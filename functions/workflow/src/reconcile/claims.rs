@@ -63,12 +63,12 @@ impl<P: ReceiverPorts> Feed for Claims<'_, P> {
             return Err(Stop::Unreachable(error.to_string()));
         }
         let mut fed = admitted.events.iter().map(|event| match event.accepted {
-            Accepted::New { .. } => Fed::New,
+            // What is of no use is in the ledger all the same: a dead row that says why.
+            Accepted::New { .. } | Accepted::Unusable => Fed::New,
             Accepted::WrongMode => Fed::WrongMode,
             Accepted::Duplicate { .. } | Accepted::DuplicateOfDead | Accepted::Conflict => {
                 Fed::Duplicate { is_own: event.is_own }
             }
-            Accepted::Unusable => Fed::Failed(format!("it is kept as {}, unusable", event.key)),
         });
         // One event was posted; a provider's batch of one has one.
         Ok(fed.next().unwrap_or_else(|| Fed::Failed("no event was found in it".to_owned())))

@@ -27,6 +27,9 @@ pub struct Tally {
     pub duplicate: u64,
     /// Events that could not be fed in, or are kept and of no use.
     pub failed: u64,
+    /// When the earliest of these happened; zero where one has no readable time.
+    #[serde(default)]
+    pub failed_from: Option<Millis>,
     /// New ones that belong to the other mode: kept, and settled as ignored.
     pub wrong_mode: u64,
     /// Events of types that were not asked for; not among the fetched.
@@ -86,18 +89,19 @@ impl Tally {
                 self.duplicate += 1;
                 self.late += u64::from(is_late);
             }
-            Outcome::Failed(why) => self.fail(id, why),
+            Outcome::Failed(why) => self.fail(id, at, why),
         }
     }
 
     /// Counts an item that names no event.
     pub fn count_unlisted(&mut self, id: &str, why: String) {
         self.fetched += 1;
-        self.fail(id, why);
+        self.fail(id, Millis::default(), why);
     }
 
-    fn fail(&mut self, id: &str, why: String) {
+    fn fail(&mut self, id: &str, at: Millis, why: String) {
         self.failed += 1;
+        self.failed_from = earliest(self.failed_from, Some(at));
         if self.failures.len() < FAILURES_MAX {
             self.failures.push(FailedEvent { id: id.to_owned(), why });
         }
@@ -109,6 +113,7 @@ impl Tally {
         self.new += page.new;
         self.duplicate += page.duplicate;
         self.failed += page.failed;
+        self.failed_from = earliest(self.failed_from, page.failed_from);
         self.wrong_mode += page.wrong_mode;
         self.skipped += page.skipped;
         self.late += page.late;
@@ -126,6 +131,10 @@ impl Tally {
     }
 }
 
+fn earliest(one: Option<Millis>, other: Option<Millis>) -> Option<Millis> {
+    [one, other].into_iter().flatten().min()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,7 +147,9 @@ mod tests {
         tally.count("b", "x", at, Outcome::WrongMode);
         tally.count("c", "y", at, Outcome::Duplicate { is_late: true });
         tally.count("d", "y", at, Outcome::Failed("it is too long".to_owned()));
+        assert_eq!(tally.failed_from, Some(at));
         tally.count_unlisted("", "it has no id".to_owned());
+        assert_eq!(tally.failed_from, Some(Millis(0)), "it may be as old as any");
         assert_eq!(tally.fetched, tally.new + tally.duplicate + tally.failed);
         assert_eq!((tally.fetched, tally.new, tally.wrong_mode, tally.late), (5, 2, 1, 1));
         assert_eq!(tally.slots, BTreeMap::from([(7, 2)]));
@@ -146,6 +157,10 @@ mod tests {
         let mut sum = tally.clone();
         sum.add(tally);
         assert_eq!((sum.fetched, sum.slots[&7], sum.types["y"]), (10, 4, (4, 0)));
+        sum = Tally::default();
+        sum.count("e", "x", at, Outcome::Failed("no".to_owned()));
+        sum.add(Tally::default());
+        assert_eq!(sum.failed_from, Some(at));
     }
 
     #[test]

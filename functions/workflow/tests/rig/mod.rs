@@ -125,7 +125,12 @@ impl Rig {
                 projection: Box::new(Declarative),
                 fetcher: workflow::Fetcher::default(),
             },
-            steward: Steward { ports: Arc::clone(&twin), policy, release: release.to_owned() },
+            steward: Steward {
+                ports: Arc::clone(&twin),
+                policy,
+                release: release.to_owned(),
+                has_reconciler: false,
+            },
             twin,
         }
     }
