@@ -161,6 +161,18 @@ impl EventKey {
     /// replay, which hold the first row's key whole.
     #[must_use]
     pub fn event_id(&self) -> &str {
+        let original = self.original();
+        original.split_once('#').map_or(original, |(_, id)| id)
+    }
+
+    /// The source's name: what stands before the `#`, also in the key of a conflict or of a replay.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        let original = self.original();
+        original.split_once('#').map_or(original, |(source, _)| source)
+    }
+
+    fn original(&self) -> &str {
         // A second body may be replayed too, so one prefix may stand behind another.
         let mut original = self.0.as_str();
         while let Some((_, inner)) = ["_c#", "_r#"]
@@ -170,7 +182,7 @@ impl EventKey {
         {
             original = inner;
         }
-        original.split_once('#').map_or(original, |(_, id)| id)
+        original
     }
 }
 

@@ -19,8 +19,6 @@ use workflow::ports::{Clock, Ledger};
 
 /// Rows shown of one group.
 const SHOWN_MAX: usize = 5;
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
 
 /// The dead.
 #[derive(Debug, Serialize)]
@@ -51,7 +49,8 @@ struct Group {
 pub(crate) async fn run(ports: &(impl Ledger + Clock), args: &DeadList) -> Result<Listed, Failure> {
     let now = ports.now();
     let limit = args.limit as usize;
-    let entries = rows::open(ports, &[Bucket::Dead, Bucket::Parked], EVER, limit).await?;
+    let entries =
+        rows::open(ports, &[Bucket::Dead, Bucket::Parked], Millis::END_OF_TIME, limit).await?;
     let more = entries.len() == limit;
     let keys = entries.into_iter().map(|entry| entry.key);
     let mut dead = rows::read(ports, keys).await?;

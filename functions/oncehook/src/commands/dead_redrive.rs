@@ -23,8 +23,6 @@ use serde::Serialize;
 use std::{collections::BTreeMap, future::Future};
 use workflow::ports::{Clock, Ledger, Outbox, PortError};
 
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
 /// Dead rows looked at in one go; a second go takes up the rest.
 const ENTRIES_MAX: usize = 100_000;
 /// Rows read at a time.
@@ -84,7 +82,9 @@ pub(crate) async fn run(
     args: &Redrive,
 ) -> Result<Done, Failure> {
     let all = args.which() == Which::All;
-    let entries = rows::open(ports, &[Bucket::Parked, Bucket::Dead], EVER, ENTRIES_MAX).await?;
+    let entries =
+        rows::open(ports, &[Bucket::Parked, Bucket::Dead], Millis::END_OF_TIME, ENTRIES_MAX)
+            .await?;
     let mut done = Done {
         executed: args.execute,
         by: args.by.clone(),

@@ -19,8 +19,6 @@ use workflow::{
 
 /// Open conflicts looked through for those of one event.
 const CONFLICTS_MAX: usize = 10_000;
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
 
 /// One event, or its absence.
 #[derive(Debug, Serialize)]
@@ -134,7 +132,7 @@ async fn conflicts(ports: &impl Ledger, key: &EventKey) -> Result<Vec<EventKey>,
     if explain::is_conflict(key) {
         return Ok(Vec::new());
     }
-    let parked = rows::open(ports, &[Bucket::Parked], EVER, CONFLICTS_MAX).await?;
+    let parked = rows::open(ports, &[Bucket::Parked], Millis::END_OF_TIME, CONFLICTS_MAX).await?;
     let keys = parked.into_iter().map(|entry| entry.key);
     Ok(keys.filter(|parked| explain::conflict_of(parked) == Some(key.as_str())).collect())
 }

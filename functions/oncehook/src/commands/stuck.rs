@@ -14,8 +14,6 @@ use ledger::{Bucket, EventKey, Life, Millis, Policy, ROW_FORMAT, Row, Status};
 use serde::Serialize;
 use workflow::ports::{Clock, Ledger};
 
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
 /// Pending entries looked through: keys only, a few hundred kilobytes.
 const ENTRIES_MAX: usize = 20_000;
 /// The steward runs every minute; a row this much overdue was passed over.
@@ -58,7 +56,7 @@ pub(crate) async fn run(
     args: &args::Stuck,
 ) -> Result<Found, Failure> {
     let now = ports.now();
-    let entries = rows::open(ports, &[Bucket::Pending], EVER, ENTRIES_MAX).await?;
+    let entries = rows::open(ports, &[Bucket::Pending], Millis::END_OF_TIME, ENTRIES_MAX).await?;
     let ages = entries.iter().map(|entry| now.since(entry.received_at));
     let oldest_pending_s = ages.max().unwrap_or(0) / 1_000;
     let pending = entries.len();
