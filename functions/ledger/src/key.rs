@@ -344,6 +344,9 @@ mod tests {
         assert_eq!(replay.replay_of(), Some(("2026-11-30.a", "s#e")));
         assert_eq!((replay.event_id(), key.replay_of()), ("e", None), "a replay is the same event");
         assert_eq!(key.conflict(&hash).replay(&run).event_id(), "e", "so is that of a second body");
+        for of_s in [&key, &replay, &key.conflict(&hash), &key.conflict(&hash).replay(&run)] {
+            assert_eq!(of_s.source(), "s", "{of_s}");
+        }
         for bad in ["", "a#b", "a b", "ä", &"r".repeat(65)] {
             assert!(RunName::new(bad).is_err(), "{bad:?} was taken");
         }

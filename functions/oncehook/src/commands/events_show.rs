@@ -17,8 +17,8 @@ use workflow::{
     ports::{Clock, Ledger},
 };
 
-/// Open conflicts looked through for those of one event.
-const CONFLICTS_MAX: usize = 10_000;
+/// Open conflicts of one event that are named.
+const CONFLICTS_MAX: usize = 100;
 
 /// One event, or its absence.
 #[derive(Debug, Serialize)]
@@ -100,7 +100,7 @@ pub(crate) async fn run_dead(
 }
 
 fn absence(key: &EventKey) -> String {
-    let source = key.as_str().split('#').next().unwrap_or_default();
+    let source = key.source();
     format!(
         "the ledger has no such event: it never came, it was refused, it is settled and past its \
          retention, or the key is another:\n  oncehook events list --source {source}"
@@ -132,9 +132,10 @@ async fn conflicts(ports: &impl Ledger, key: &EventKey) -> Result<Vec<EventKey>,
     if explain::is_conflict(key) {
         return Ok(Vec::new());
     }
-    let parked = rows::open(ports, &[Bucket::Parked], Millis::END_OF_TIME, CONFLICTS_MAX).await?;
-    let keys = parked.into_iter().map(|entry| entry.key);
-    Ok(keys.filter(|parked| explain::conflict_of(parked) == Some(key.as_str())).collect())
+    let wanted = |parked: &EventKey| explain::conflict_of(parked) == Some(key.as_str());
+    let (ever, most) = (Millis::END_OF_TIME, CONFLICTS_MAX);
+    let found = rows::choose(ports, &[Bucket::Parked], ever, most, &wanted).await?;
+    Ok(found.entries.into_iter().map(|entry| entry.key).collect())
 }
 
 impl Shown {
