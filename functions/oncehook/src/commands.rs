@@ -133,7 +133,7 @@ async fn resolve(global: &Global) -> Result<Context, Failure> {
 
 fn print(report: &impl Report, global: &Global) -> Result<Attention, Failure> {
     output::print(report, global.json)?;
-    Ok(report.needs_attention())
+    report.stopped().cloned().map_or_else(|| Ok(report.needs_attention()), Err)
 }
 
 #[cfg(test)]

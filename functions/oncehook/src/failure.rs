@@ -5,6 +5,7 @@
 //! call was wrong and with 3 where AWS, or the receiver, could not be reached. The text is written
 //! for the person at the terminal: what was found, and the next step.
 
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use std::{error::Error, process::ExitCode};
 use workflow::ports::{PortError, Trouble};
 
@@ -54,6 +55,17 @@ impl Failure {
             Kind::Usage => 2,
             Kind::Unreachable => 3,
         }
+    }
+}
+
+/// As a program reads it, on standard error or within the report of what was done before.
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Failure", 3)?;
+        fields.serialize_field("error", &self.found)?;
+        fields.serialize_field("next", &self.next)?;
+        fields.serialize_field("exit", &self.code())?;
+        fields.end()
     }
 }
 

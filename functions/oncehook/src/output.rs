@@ -21,6 +21,10 @@ pub(crate) trait Report: Serialize {
     fn needs_attention(&self) -> bool;
     /// Writes it for people.
     fn write(&self, page: &mut Page);
+    /// Why the work ended early; what was done until then is what is reported.
+    fn stopped(&self) -> Option<&Failure> {
+        None
+    }
 }
 
 /// How a thing stands, as a colour.
@@ -280,10 +284,7 @@ pub(crate) fn print_more(text: &str) -> Result<bool, Failure> {
 /// Tells standard error why a command could not do its work.
 pub(crate) fn complain(failure: &Failure, json: bool) {
     let text = if json {
-        let document = serde_json::json!({
-            "error": failure.to_string(), "next": failure.next(), "exit": failure.code(),
-        });
-        format!("{document}\n")
+        format!("{}\n", serde_json::json!(failure))
     } else {
         let next = failure.next().map(|next| format!("{} {next}\n", Tone::Dim.paint(" next:")));
         format!("{} {failure}\n{}", Tone::Bad.paint("error:"), next.unwrap_or_default())
