@@ -89,6 +89,8 @@ pub(crate) enum Command {
     Tail(Tail),
     /// Check a deployed stack: what was found, what was expected, what to do
     Doctor(Doctor),
+    /// Print the variables of a deployed stack, for a shell to take over
+    Env(Env),
     /// Print completions for a shell
     Completions(Completions),
 }
@@ -319,6 +321,16 @@ pub(crate) struct Stuck {
     #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 }
+
+/// `oncehook env`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  eval \"$(oncehook env --stack oncehook)\"
+
+Behind it this shell has the names that .local/env has for the local stack: ONCEHOOK_URL, the tables, \
+queues, secrets and functions. Commands then need no --stack, and lines of the runbook can be pasted.")]
+pub(crate) struct Env {}
 
 /// `oncehook completions`
 #[derive(Debug, Args)]

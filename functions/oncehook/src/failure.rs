@@ -5,6 +5,7 @@
 //! call was wrong and with 3 where AWS, or the receiver, could not be reached. The text is written
 //! for the person at the terminal: what was found, and the next step.
 
+use crate::paste;
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use std::{error::Error, process::ExitCode};
 use workflow::ports::{PortError, Trouble};
@@ -42,6 +43,11 @@ impl Failure {
     pub(crate) fn with_next(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
         self
+    }
+
+    /// The same with its next step on a named stack.
+    pub(crate) fn on(self, stack: Option<&str>) -> Self {
+        Self { next: self.next.map(|next| paste::text(&next, stack)), ..self }
     }
 
     /// What the person does next.

@@ -14,6 +14,7 @@ mod http;
 mod keys;
 mod output;
 mod pace;
+mod paste;
 mod rows;
 mod sample;
 mod stack;
@@ -28,12 +29,13 @@ use std::process::ExitCode;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let cli = args::Cli::parse();
-    let json = cli.global.json;
+    let (json, stack) = (cli.global.json, cli.global.stack.clone());
     // Every command's calls to AWS in one future are larger than a stack likes.
     match Box::pin(commands::run(cli)).await {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(1),
         Err(failure) => {
+            let failure = failure.on(stack.as_deref());
             output::complain(&failure, json);
             ExitCode::from(&failure)
         }

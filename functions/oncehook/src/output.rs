@@ -6,7 +6,7 @@
 //!
 //! Text from a provider never reaches the terminal as it came: see [`shown`].
 
-use crate::failure::Failure;
+use crate::{args::Global, failure::Failure, paste};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Table as Grid, presets};
 use serde::Serialize;
@@ -14,6 +14,8 @@ use std::io::{self, Write};
 
 /// Sentences are broken at this column.
 const COLUMNS: usize = 100;
+/// The label of what to do next, which may hold commands to paste.
+const NEXT: &str = "next";
 
 /// What a command found.
 pub(crate) trait Report: Serialize {
@@ -63,9 +65,15 @@ impl Tone {
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     text: String,
+    stack: Option<String>,
 }
 
 impl Page {
+    /// An empty page whose commands go to the named stack.
+    pub(crate) fn on(stack: Option<&str>) -> Self {
+        Self { text: String::new(), stack: stack.map(str::to_owned) }
+    }
+
     /// One line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) {
         self.text.push_str(text.as_ref());
@@ -97,7 +105,12 @@ impl Page {
         for fact in facts {
             let mut label = fact.label;
             let room = if fact.is_sentence { room } else { usize::MAX };
-            for line in fact.value.lines().flat_map(|line| broken(line, room)) {
+            let value = if fact.label == NEXT {
+                paste::text(&fact.value, self.stack.as_deref())
+            } else {
+                fact.value.clone()
+            };
+            for line in value.lines().flat_map(|line| broken(line, room)) {
                 let padded = Tone::Dim.paint(&format!("{label:<width$}"));
                 self.line(format!("  {padded}  {}", fact.tone.paint(line)));
                 label = "";
@@ -253,13 +266,14 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
 }
 
 /// Prints a report to standard output.
-pub(crate) fn print(report: &impl Report, json: bool) -> Result<(), Failure> {
-    let text = if json {
+pub(crate) fn print(report: &impl Report, global: &Global) -> Result<(), Failure> {
+    let stack = global.stack.as_deref();
+    let text = if global.json {
         let document = serde_json::to_string_pretty(report)
             .map_err(|error| Failure::usage(format!("the report is no JSON: {error}")))?;
-        format!("{document}\n")
+        format!("{}\n", paste::document(&document, stack))
     } else {
-        let mut page = Page::default();
+        let mut page = Page::on(stack);
         report.write(&mut page);
         page.text().to_owned()
     };

@@ -19,6 +19,9 @@ use workflow::{
 
 /// Open conflicts of one event that are named.
 const CONFLICTS_MAX: usize = 100;
+/// Said where the ledger has no row.
+const ABSENT: &str = "the ledger has no such event: it never came, it was refused, it is settled \
+                      and past its retention, or the key is another";
 
 /// One event, or its absence.
 #[derive(Debug, Serialize)]
@@ -40,6 +43,9 @@ pub(crate) struct Shown {
     /// What is said instead of a missing or unexpected row.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// What to do where there is no row; one that is there says it itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
     #[serde(skip)]
     now: Millis,
     #[serde(skip)]
@@ -63,12 +69,16 @@ pub(crate) async fn run(
         body_base64: None,
         saved_to: None,
         note: None,
+        next: None,
         row,
         now,
         policy: policy.clone(),
     };
     match &report.row {
-        None => report.note = Some(absence(&args.key)),
+        None => {
+            report.note = Some(ABSENT.to_owned());
+            report.next = Some(format!("  oncehook events list --source {}", args.key.source()));
+        }
         Some(row) => {
             if args.body || args.save_body.is_some() {
                 let bytes = body::read(ports, row, policy).await.map_err(unreadable)?;
@@ -97,14 +107,6 @@ pub(crate) async fn run_dead(
         report.note = Some(format!("it is not dead but {}", explain::standing(&row.life)));
     }
     Ok(report)
-}
-
-fn absence(key: &EventKey) -> String {
-    let source = key.source();
-    format!(
-        "the ledger has no such event: it never came, it was refused, it is settled and past its \
-         retention, or the key is another:\n  oncehook events list --source {source}"
-    )
 }
 
 fn unreadable(error: body::BodyError) -> Failure {
@@ -175,6 +177,7 @@ impl Report for Shown {
             }
             facts.push(Fact::new("next", explain::next(row, self.now)));
         }
+        facts.extend(self.next.as_deref().map(|next| Fact::new("next", next)));
         page.facts(&facts);
         if let Some(text) = &self.body {
             page.blank();
