@@ -85,7 +85,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
             print(&Box::pin(reconcile::run(&context, &args)).await?, &global)
         }
         Command::Env(_) => print(&env::run(&global).await?, &global),
-        Command::Completions(args) => completions::run(&args).map(|()| false),
+        Command::Completions(args) => print(&completions::run(&args), &global),
     }
 }
 

@@ -28,7 +28,10 @@ use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let cli = args::Cli::parse();
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     let (json, stack) = (cli.global.json, cli.global.stack.clone());
     // Every command's calls to AWS in one future are larger than a stack likes.
     match Box::pin(commands::run(cli)).await {
@@ -40,4 +43,16 @@ async fn main() -> ExitCode {
             ExitCode::from(&failure)
         }
     }
+}
+
+/// Help and version are no failures; a wrong call is one like any other.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && args::wrong_call::asks_for_json(std::env::args_os()) {
+        let failure = args::wrong_call::failure(error);
+        output::complain(&failure, true);
+        return ExitCode::from(&failure);
+    }
+    // With the stream gone there is nobody left to tell.
+    let _told = error.print();
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
