@@ -74,7 +74,7 @@ fn shape(text: &str) -> String {
     let mut words: Vec<String> = text.split_whitespace().map(word).collect();
     for at in 1..words.len() {
         if words[at] == "ms" && is_number(&words[at - 1]) {
-            words[at - 1] = "N".to_owned();
+            "N".clone_into(&mut words[at - 1]);
         }
     }
     let mut text = words.join(" ");

@@ -146,6 +146,14 @@ mod tests {
     }
 
     #[test]
+    fn its_next_step_goes_to_the_stack_that_was_named_and_a_program_reads_the_same() {
+        let failure = Failure::unreachable("gone").with_next("`oncehook stuck` says why");
+        let failure = failure.on(Some("prod"));
+        let said = r#"{"error":"gone","exit":3,"next":"`oncehook stuck --stack prod` says why"}"#;
+        assert_eq!(serde_json::json!(failure).to_string(), said);
+    }
+
+    #[test]
     fn a_wrong_call_ends_with_2() {
         assert_eq!(Failure::usage("no such source").code(), 2);
     }

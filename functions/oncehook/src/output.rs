@@ -357,6 +357,16 @@ mod tests {
     }
 
     #[test]
+    fn a_next_step_goes_to_the_stack_that_was_named_and_nothing_else_does() {
+        let command = "look:\n  oncehook dead list";
+        let mut page = Page::on(Some("prod"));
+        page.facts(&[Fact::new("next", command), Fact::new("note", command)]);
+        let said = "  next  look:\n          oncehook dead list --stack prod\n";
+        let note = "  note  look:\n          oncehook dead list\n";
+        assert_eq!(plain(page.text()), format!("{said}{note}"));
+    }
+
+    #[test]
     fn sentences_are_broken_between_words_and_commands_stay_whole() {
         assert_eq!(broken("one two three", 8), ["one two", "three"]);
         assert_eq!(broken("unbreakable word", 4), ["unbreakable", "word"]);

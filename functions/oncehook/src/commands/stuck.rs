@@ -72,9 +72,10 @@ pub(crate) async fn run(
         .map(|entry| entry.key);
     let mut late: Vec<EventKey> = late.collect();
     let has_more_late = late.len() > args.limit as usize;
-    let (more, unread) = match has_more_late {
-        true => (true, format!("none among the first {}; --limit reads on", args.limit)),
-        false => (chosen.more, format!("none among the {pending} that are due first")),
+    let (more, unread) = if has_more_late {
+        (true, format!("none among the first {}; --limit reads on", args.limit))
+    } else {
+        (chosen.more, format!("none among the {pending} that are due first"))
     };
     late.truncate(args.limit as usize);
     let rows = rows::read(ports, late).await?;

@@ -74,13 +74,13 @@ async fn a_search_that_ends_before_the_flood_does_says_so_and_needs_attention() 
 async fn nothing_is_stuck_is_not_said_of_late_events_that_were_not_read() {
     let stack = Stack::new();
     post(&stack, "github_push").await.unwrap();
-    let stuck = stack.twin.rows().remove(0);
+    let late = stack.twin.rows().remove(0);
     // Late in the index and at work: nobody need look at these.
-    let mut working = stuck.clone();
+    let mut working = late.clone();
     let now = stack.twin.now();
     working.life.status = Status::Processing;
     working.life.lease = Some(Lease { owner: Token(7), until: now.plus(900_000) });
-    flood(&stack, &working, beside(&stuck.evidence.key, "stripe-live", 6).into_iter());
+    flood(&stack, &working, beside(&late.evidence.key, "stripe-live", 6).into_iter());
     stack.twin.advance(120_000);
     let found = stuck_of(&stack, "--limit 6").await;
     let (text, json) = read(&found);
