@@ -43,7 +43,7 @@ type Lists = (Vec<Vec<OpenEntry>>, Vec<Vec<DayEntry>>);
 async fn both_lists(ledger: &impl Ledger, day: &str, from: Millis) -> Lists {
     let mut opens = Vec::new();
     for bucket in [Bucket::Pending(3), Bucket::Dead(3), Bucket::Parked(3), Bucket::Pending(4)] {
-        for due_before in [NOW.minus(1), NOW, NOW.plus(7_000), Millis(u64::MAX >> 1)] {
+        for due_before in [NOW.minus(1), NOW, NOW.plus(7_000), Millis::END_OF_TIME] {
             for limit in [7, 250] {
                 opens.push(all_pages(ledger, bucket, due_before, limit).await);
             }

@@ -138,7 +138,7 @@ async fn open(drive: &Drive) -> Result<Unfinished, String> {
     let mut open = Unfinished::default();
     for shard in 0..SHARDS {
         for bucket in [Bucket::Pending(shard), Bucket::Dead(shard), Bucket::Parked(shard)] {
-            let entries = aws.open(bucket, Millis(u64::MAX >> 1), None, 100_000).await;
+            let entries = aws.open(bucket, Millis::END_OF_TIME, None, 100_000).await;
             for entry in entries.map_err(|error| error.to_string())? {
                 let key = entry.key.as_str().to_owned();
                 match bucket {

@@ -4,22 +4,39 @@
 //! whatever that level is: below it the SDK prints requests and answers, and with them bodies,
 //! rows and secrets.
 
-use std::{env, io};
+use std::{env, fmt, io, process::ExitCode};
 use tracing::{Level, Metadata};
 use tracing_subscriber::{
-    Layer, Registry, filter::filter_fn, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+    Layer, Registry, filter::filter_fn, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
 const OURS: &[&str] =
     &["aws", "config", "consumer", "ledger", "receiver", "steward", "verifier", "workflow"];
 
+/// Runs a Lambda function under diagnostics to its end, which is a failure only of its start. Called by
+/// `who`, the function in a sentence.
+pub async fn run<E: fmt::Display>(
+    who: &str,
+    serve: impl Future<Output = Result<(), E>>,
+) -> ExitCode {
+    start();
+    // Everything a function does in one future is larger than a stack likes.
+    match Box::pin(serve).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{who} cannot start: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Starts diagnostics of a Lambda function: JSON where Lambda's log format is JSON, at the level of
 /// `AWS_LAMBDA_LOG_LEVEL`, else `RUST_LOG`, else `INFO`.
-pub fn start() {
+fn start() {
     let level = env::var("AWS_LAMBDA_LOG_LEVEL").or_else(|_| env::var("RUST_LOG"));
     let level = level.ok().and_then(|word| word.parse().ok()).unwrap_or(Level::INFO);
     let heard = filter_fn(move |metadata| is_heard(metadata, level));
-    let lines = fmt::layer().with_writer(io::stdout).with_target(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stdout).with_target(false);
     let is_json = env::var("AWS_LAMBDA_LOG_FORMAT").is_ok_and(|it| it.eq_ignore_ascii_case("json"));
     let lines: Box<dyn Layer<Registry> + Send + Sync> = if is_json {
         Box::new(lines.json().with_filter(heard))

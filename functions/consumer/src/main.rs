@@ -15,14 +15,7 @@ const NEEDED: &[Resource] =
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    aws::diagnostics::start();
-    match Box::pin(serve()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("the consumer cannot start: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    aws::diagnostics::run("the consumer", serve()).await
 }
 
 async fn serve() -> Result<(), Error> {

@@ -161,6 +161,18 @@ impl EventKey {
     /// replay, which hold the first row's key whole.
     #[must_use]
     pub fn event_id(&self) -> &str {
+        let original = self.original();
+        original.split_once('#').map_or(original, |(_, id)| id)
+    }
+
+    /// The source's name: what stands before the `#`, also in the key of a conflict or of a replay.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        let original = self.original();
+        original.split_once('#').map_or(original, |(source, _)| source)
+    }
+
+    fn original(&self) -> &str {
         // A second body may be replayed too, so one prefix may stand behind another.
         let mut original = self.0.as_str();
         while let Some((_, inner)) = ["_c#", "_r#"]
@@ -170,7 +182,7 @@ impl EventKey {
         {
             original = inner;
         }
-        original.split_once('#').map_or(original, |(_, id)| id)
+        original
     }
 }
 
@@ -332,6 +344,9 @@ mod tests {
         assert_eq!(replay.replay_of(), Some(("2026-11-30.a", "s#e")));
         assert_eq!((replay.event_id(), key.replay_of()), ("e", None), "a replay is the same event");
         assert_eq!(key.conflict(&hash).replay(&run).event_id(), "e", "so is that of a second body");
+        for of_s in [&key, &replay, &key.conflict(&hash), &key.conflict(&hash).replay(&run)] {
+            assert_eq!(of_s.source(), "s", "{of_s}");
+        }
         for bad in ["", "a#b", "a b", "ä", &"r".repeat(65)] {
             assert!(RunName::new(bad).is_err(), "{bad:?} was taken");
         }

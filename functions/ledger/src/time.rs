@@ -20,6 +20,10 @@ pub struct Millis(pub u64);
 pub struct Seconds(pub u64);
 
 impl Millis {
+    /// Later than anything that is due: what is open before this is all that is open. Half of the
+    /// range, so that a store that keeps signed numbers holds it too.
+    pub const END_OF_TIME: Self = Self(u64::MAX >> 1);
+
     /// This time, `ms` later.
     #[must_use]
     pub const fn plus(self, ms: u64) -> Self {

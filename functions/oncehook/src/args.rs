@@ -10,6 +10,7 @@ mod filter;
 mod redrive;
 mod replay;
 mod tail;
+pub(crate) mod wrong_call;
 
 pub(crate) use backfill::Backfill;
 pub(crate) use doctor::Doctor;
@@ -25,20 +26,31 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Where it looks:
-  A command talks to the stack that the environment names (ONCEHOOK_LEDGER_TABLE and its
-  neighbours, as `make up` writes them to .local/env), or to the deployed stack of --stack NAME.
+A command talks to the stack that the environment names (ONCEHOOK_LEDGER_TABLE and its neighbours, \
+which `make up` writes to .local/env, and `oncehook env` prints), or to the deployed stack of \
+--stack NAME.
 
 Examples:
   oncehook send events/stripe_subscription_created.json
   oncehook events list --since 1h --status dead
   oncehook events show stripe-live#evt_1TgQ3wKZ8mWcYbR2k5Rv9sQa
   oncehook dead list --stack oncehook
-  oncehook dead redrive stripe-live#evt_1 --by anna --reason 'price lookup mended'
+  oncehook dead redrive stripe-live#evt_1 --by anna --reason mended
   oncehook doctor --stack oncehook
 
 Exit codes:
-  0 fine   1 something needs attention   2 the call is wrong   3 AWS cannot be reached";
+  0  fine
+  1  something needs attention
+  2  the call is wrong
+  3  AWS cannot be reached";
+
+/// `{n}`, as it is typed. Help turns the bare letters into a line break; a style that begins and ends
+/// with nothing between stands in them, so that it does not, and shows nowhere.
+macro_rules! n {
+    () => {
+        "{\u{1b}[0mn}"
+    };
+}
 
 /// Find, explain, send, verify and re-run webhook events
 #[derive(Debug, Parser)]
@@ -79,29 +91,38 @@ pub(crate) enum Command {
     Dead(Dead),
     /// Events that are late: why, since when, and what to do
     Stuck(Stuck),
-    /// Feed past events in again: from the provider after an outage, or from the ledger
+    /// Feed past events in again: from a provider's list, unless --dry-run; from the ledger, only with
+    /// --execute
     Replay(Replay),
-    /// Compare the ledger with a provider's list, and claim what is missing
+    /// Compare the ledger with a provider's list, and claim what is missing, unless --dry-run
     Reconcile(Reconcile),
-    /// Give versions to entities that existed before
+    /// Give versions to entities that existed before, unless --dry-run
     BackfillVersions(Backfill),
     /// Follow what comes in; with --forward also on this machine
     Tail(Tail),
     /// Check a deployed stack: what was found, what was expected, what to do
     Doctor(Doctor),
+    /// Print the variables of a deployed stack, for a shell to take over
+    Env(Env),
     /// Print completions for a shell
     Completions(Completions),
 }
 
 /// `oncehook send`
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = concat!(
+    "\
 Examples:
-  oncehook send events/stripe_subscription_created.json
-  oncehook send events/stripe_subscription_updated.json --times 200 --parallel 50
-  oncehook send events/github_push.json --id 'load-{n}' --times 100 --parallel 10
-  oncehook send events/stripe_invoice_paid.json --set /data/object/amount_paid=500 --id evt_test1
-  oncehook send events/stripe_subscription_created.json --forge      (must be refused with 401)")]
+  oncehook send events/github_push.json --times 200 --parallel 50
+  oncehook send events/github_push.json --id 'load-",
+    n!(),
+    "' --times 100
+  oncehook send events/stripe_invoice_paid.json --id evt_test1 \\
+    --set /data/object/amount_paid=500
+  oncehook send events/stripe_subscription_created.json --forge
+
+A forged delivery must be refused with 401; then all is well."
+))]
 pub(crate) struct Send {
     /// A sample request; events/README.md describes the file
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -109,8 +130,8 @@ pub(crate) struct Send {
     /// The source to post to, instead of the one the sample names
     #[arg(long, value_parser = SourceName::new)]
     pub(crate) source: Option<SourceName>,
-    /// Another event id; `{n}` becomes the number of the delivery
-    #[arg(long, value_name = "ID", value_parser = word)]
+    // Another event id.
+    #[arg(long, value_name = "ID", value_parser = word, help = concat!("Another event id; `", n!(), "` becomes the number of the delivery"))]
     pub(crate) id: Option<String>,
     /// How often to deliver it
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -118,8 +139,8 @@ pub(crate) struct Send {
     /// How many deliveries at the same time
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) parallel: u16,
-    /// Change a value of the body: a JSON Pointer and JSON or text; `{n}` as with --id
-    #[arg(long, value_name = "/POINTER=VALUE", value_parser = Set::parse)]
+    // A change to the body.
+    #[arg(long, value_name = "/POINTER=VALUE", value_parser = Set::parse, help = concat!("Change a value of the body: a JSON Pointer and JSON or text; `", n!(), "` as with --id"))]
     pub(crate) set: Vec<Set>,
     /// Sign as if it were this time (Unix seconds or RFC 3339) instead of now
     #[arg(long, value_name = "TIME", value_parser = time::instant)]
@@ -168,11 +189,11 @@ impl Set {
     after_help = "\
 Examples:
   oncehook verify --source stripe-live --request captured.json
-  oncehook verify --source stripe-live --request captured.json --now 2026-11-30T12:00:00Z
-  oncehook verify --source github --request captured.json --secrets infra/local-secrets.json
+  oncehook verify --source stripe-live --request captured.json --now 1796040000
+  oncehook verify --source github --request captured.json --secrets keys.json
   oncehook verify --vectors tests/vectors/signatures.json
 
-A captured request has the shape of a sample in events/, its headers with the signature, its body
+A captured request has the shape of a sample in events/, its headers with the signature, its body \
 as a string or as `body_base64`, byte for byte. With --now it is judged as of that time."
 )]
 pub(crate) struct Verify {
@@ -201,6 +222,13 @@ pub(crate) enum Events {
     /// List events, newest first
     List(EventsList),
     /// Explain one event: where it is, why, and what happens next
+    #[command(after_help = "\
+Examples:
+  oncehook events show stripe-live#evt_1TgQ3wKZ8mWcYbR2k5Rv9sQa
+  oncehook events show stripe-live#evt_1 --body
+  oncehook events show stripe-live#evt_1 --save-body event.json
+
+A saved body is the provider's, byte for byte.")]
     Show(Show),
 }
 
@@ -211,9 +239,10 @@ Examples:
   oncehook events list
   oncehook events list --source stripe-live --since 2h
   oncehook events list --status dead,failed --since 3d
-  oncehook events list --type invoice.paid --since 2026-11-30T08:00:00Z --until 2026-11-30T09:00:00Z
+  oncehook events list --type invoice.paid \\
+    --since 2026-11-30T08:00:00Z --until 2026-11-30T09:00:00Z
 
-Reads the index by_day, never the whole table. --status and --type read the rows of the window
+Reads the index by_day, never the whole table. --status and --type read the rows of the window \
 until enough match.")]
 pub(crate) struct EventsList {
     #[command(flatten)]
@@ -231,11 +260,6 @@ pub(crate) struct EventsList {
 
 /// `oncehook events show`, `oncehook dead show`
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  oncehook events show stripe-live#evt_1TgQ3wKZ8mWcYbR2k5Rv9sQa
-  oncehook events show stripe-live#evt_1 --body
-  oncehook events show stripe-live#evt_1 --save-body event.json      (byte for byte)")]
 pub(crate) struct Show {
     /// The ledger key: `<source>#<event id>`
     #[arg(value_name = "KEY", value_parser = EventKey::parse)]
@@ -271,14 +295,21 @@ Examples:
   oncehook dead list
   oncehook dead list --source stripe-live --json")]
     List(DeadList),
-    /// Explain one dead event
+    /// Explain one dead event: what killed it, under which build, and what to do
+    #[command(after_help = "\
+Examples:
+  oncehook dead show stripe-live#evt_1TgQ3wKZ8mWcYbR2k5Rv9sQa
+  oncehook dead show stripe-live#evt_1 --body
+  oncehook dead show stripe-live#evt_1 --save-body event.json
+
+A saved body is the provider's, byte for byte.")]
     Show(Show),
-    /// Give dead events a fresh budget and send them to the queue
+    /// Give dead events a fresh budget and send them to the queue; many at once only with --execute
     Redrive(Redrive),
     /// Close dead events without running them again
     #[command(after_help = "\
 Example:
-  oncehook dead resolve stripe-live#evt_1 --by anna --reason 'refunded by hand, ticket 4711'")]
+  oncehook dead resolve stripe-live#evt_1 --by anna --reason 'ticket 4711'")]
     Resolve(ByHand),
 }
 
@@ -313,18 +344,29 @@ pub(crate) struct ByHand {
 Example:
   oncehook stuck || echo 'somebody should look'
 
-Exits with 1 if anything is stuck.")]
+Exits with 1 if anything is stuck, or if not all that may be was read.")]
 pub(crate) struct Stuck {
     /// How many events to read at most, the most overdue first
     #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 }
 
+/// `oncehook env`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  eval \"$(oncehook env --stack oncehook)\"
+
+Behind it this shell has the names that .local/env has for the local stack: ONCEHOOK_URL, the tables, \
+queues, secrets and functions. Commands then need no --stack, and lines of the runbook can be pasted.")]
+pub(crate) struct Env {}
+
 /// `oncehook completions`
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  oncehook completions bash > ~/.local/share/bash-completion/completions/oncehook
+  oncehook completions bash \\
+    > ~/.local/share/bash-completion/completions/oncehook
   oncehook completions zsh > ~/.zfunc/_oncehook")]
 pub(crate) struct Completions {
     /// Which shell

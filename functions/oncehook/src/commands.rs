@@ -9,6 +9,7 @@ pub(crate) mod dead_by_hand;
 pub(crate) mod dead_list;
 pub(crate) mod dead_redrive;
 pub(crate) mod doctor;
+pub(crate) mod env;
 pub(crate) mod events_list;
 pub(crate) mod events_show;
 pub(crate) mod reconcile;
@@ -83,7 +84,8 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
             let context = resolve(&global).await?;
             print(&Box::pin(reconcile::run(&context, &args)).await?, &global)
         }
-        Command::Completions(args) => completions::run(&args).map(|()| false),
+        Command::Env(_) => print(&env::run(&global).await?, &global),
+        Command::Completions(args) => print(&completions::run(&args), &global),
     }
 }
 
@@ -132,8 +134,8 @@ async fn resolve(global: &Global) -> Result<Context, Failure> {
 }
 
 fn print(report: &impl Report, global: &Global) -> Result<Attention, Failure> {
-    output::print(report, global.json)?;
-    Ok(report.needs_attention())
+    output::print(report, global)?;
+    report.stopped().cloned().map_or_else(|| Ok(report.needs_attention()), Err)
 }
 
 #[cfg(test)]

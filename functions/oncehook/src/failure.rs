@@ -5,6 +5,8 @@
 //! call was wrong and with 3 where AWS, or the receiver, could not be reached. The text is written
 //! for the person at the terminal: what was found, and the next step.
 
+use crate::paste;
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use std::{error::Error, process::ExitCode};
 use workflow::ports::{PortError, Trouble};
 
@@ -43,6 +45,11 @@ impl Failure {
         self
     }
 
+    /// The same with its next step on a named stack.
+    pub(crate) fn on(self, stack: Option<&str>) -> Self {
+        Self { next: self.next.map(|next| paste::text(&next, stack)), ..self }
+    }
+
     /// What the person does next.
     pub(crate) fn next(&self) -> Option<&str> {
         self.next.as_deref()
@@ -54,6 +61,17 @@ impl Failure {
             Kind::Usage => 2,
             Kind::Unreachable => 3,
         }
+    }
+}
+
+/// As a program reads it, on standard error or within the report of what was done before.
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Failure", 3)?;
+        fields.serialize_field("error", &self.found)?;
+        fields.serialize_field("next", &self.next)?;
+        fields.serialize_field("exit", &self.code())?;
+        fields.end()
     }
 }
 
@@ -125,6 +143,14 @@ mod tests {
         assert!(failure.next().is_some_and(|next| next.contains("permission")));
         let failure = failed(Trouble::Unavailable, "dispatch failure: connection refused");
         assert!(failure.next().is_some_and(|next| next.contains("make up")));
+    }
+
+    #[test]
+    fn its_next_step_goes_to_the_stack_that_was_named_and_a_program_reads_the_same() {
+        let failure = Failure::unreachable("gone").with_next("`oncehook stuck` says why");
+        let failure = failure.on(Some("prod"));
+        let said = r#"{"error":"gone","exit":3,"next":"`oncehook stuck --stack prod` says why"}"#;
+        assert_eq!(serde_json::json!(failure).to_string(), said);
     }
 
     #[test]

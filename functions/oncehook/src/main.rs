@@ -14,6 +14,7 @@ mod http;
 mod keys;
 mod output;
 mod pace;
+mod paste;
 mod rows;
 mod sample;
 mod stack;
@@ -27,15 +28,31 @@ use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let cli = args::Cli::parse();
-    let json = cli.global.json;
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let (json, stack) = (cli.global.json, cli.global.stack.clone());
     // Every command's calls to AWS in one future are larger than a stack likes.
     match Box::pin(commands::run(cli)).await {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(1),
         Err(failure) => {
+            let failure = failure.on(stack.as_deref());
             output::complain(&failure, json);
             ExitCode::from(&failure)
         }
     }
+}
+
+/// Help and version are no failures; a wrong call is one like any other.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && args::wrong_call::asks_for_json(std::env::args_os()) {
+        let failure = args::wrong_call::failure(error);
+        output::complain(&failure, true);
+        return ExitCode::from(&failure);
+    }
+    // With the stream gone there is nobody left to tell.
+    let _told = error.print();
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }

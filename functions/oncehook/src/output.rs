@@ -6,7 +6,7 @@
 //!
 //! Text from a provider never reaches the terminal as it came: see [`shown`].
 
-use crate::failure::Failure;
+use crate::{args::Global, failure::Failure, paste};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Table as Grid, presets};
 use serde::Serialize;
@@ -14,6 +14,8 @@ use std::io::{self, Write};
 
 /// Sentences are broken at this column.
 const COLUMNS: usize = 100;
+/// The label of what to do next, which may hold commands to paste.
+const NEXT: &str = "next";
 
 /// What a command found.
 pub(crate) trait Report: Serialize {
@@ -21,6 +23,10 @@ pub(crate) trait Report: Serialize {
     fn needs_attention(&self) -> bool;
     /// Writes it for people.
     fn write(&self, page: &mut Page);
+    /// Why the work ended early; what was done until then is what is reported.
+    fn stopped(&self) -> Option<&Failure> {
+        None
+    }
 }
 
 /// How a thing stands, as a colour.
@@ -59,9 +65,15 @@ impl Tone {
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     text: String,
+    stack: Option<String>,
 }
 
 impl Page {
+    /// An empty page whose commands go to the named stack.
+    pub(crate) fn on(stack: Option<&str>) -> Self {
+        Self { text: String::new(), stack: stack.map(str::to_owned) }
+    }
+
     /// One line.
     pub(crate) fn line(&mut self, text: impl AsRef<str>) {
         self.text.push_str(text.as_ref());
@@ -93,7 +105,12 @@ impl Page {
         for fact in facts {
             let mut label = fact.label;
             let room = if fact.is_sentence { room } else { usize::MAX };
-            for line in fact.value.lines().flat_map(|line| broken(line, room)) {
+            let value = if fact.label == NEXT {
+                paste::text(&fact.value, self.stack.as_deref())
+            } else {
+                fact.value.clone()
+            };
+            for line in value.lines().flat_map(|line| broken(line, room)) {
                 let padded = Tone::Dim.paint(&format!("{label:<width$}"));
                 self.line(format!("  {padded}  {}", fact.tone.paint(line)));
                 label = "";
@@ -249,13 +266,14 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
 }
 
 /// Prints a report to standard output.
-pub(crate) fn print(report: &impl Report, json: bool) -> Result<(), Failure> {
-    let text = if json {
+pub(crate) fn print(report: &impl Report, global: &Global) -> Result<(), Failure> {
+    let stack = global.stack.as_deref();
+    let text = if global.json {
         let document = serde_json::to_string_pretty(report)
             .map_err(|error| Failure::usage(format!("the report is no JSON: {error}")))?;
-        format!("{document}\n")
+        format!("{}\n", paste::document(&document, stack))
     } else {
-        let mut page = Page::default();
+        let mut page = Page::on(stack);
         report.write(&mut page);
         page.text().to_owned()
     };
@@ -280,10 +298,7 @@ pub(crate) fn print_more(text: &str) -> Result<bool, Failure> {
 /// Tells standard error why a command could not do its work.
 pub(crate) fn complain(failure: &Failure, json: bool) {
     let text = if json {
-        let document = serde_json::json!({
-            "error": failure.to_string(), "next": failure.next(), "exit": failure.code(),
-        });
-        format!("{document}\n")
+        format!("{}\n", serde_json::json!(failure))
     } else {
         let next = failure.next().map(|next| format!("{} {next}\n", Tone::Dim.paint(" next:")));
         format!("{} {failure}\n{}", Tone::Bad.paint("error:"), next.unwrap_or_default())
@@ -339,6 +354,16 @@ mod tests {
         let mut page = Page::default();
         page.facts(&[Fact::new("status", "dead"), Fact::new("last error", "a\nb")]);
         assert_eq!(plain(page.text()), "  status      dead\n  last error  a\n              b\n");
+    }
+
+    #[test]
+    fn a_next_step_goes_to_the_stack_that_was_named_and_nothing_else_does() {
+        let command = "look:\n  oncehook dead list";
+        let mut page = Page::on(Some("prod"));
+        page.facts(&[Fact::new("next", command), Fact::new("note", command)]);
+        let said = "  next  look:\n          oncehook dead list --stack prod\n";
+        let note = "  note  look:\n          oncehook dead list\n";
+        assert_eq!(plain(page.text()), format!("{said}{note}"));
     }
 
     #[test]

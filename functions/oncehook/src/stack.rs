@@ -30,6 +30,14 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("PolicyOverrides", "ONCEHOOK_POLICY_OVERRIDES"),
 ];
 
+/// Outputs that a shell wants besides, where the stack has them: a reconciler is optional.
+const FUNCTIONS: &[(&str, &str)] = &[
+    ("ReceiverFunction", "ONCEHOOK_RECEIVER_FUNCTION"),
+    ("ConsumerFunction", "ONCEHOOK_CONSUMER_FUNCTION"),
+    ("StewardFunction", "ONCEHOOK_STEWARD_FUNCTION"),
+    ("ReconcilerFunction", "ONCEHOOK_RECONCILER_FUNCTION"),
+];
+
 /// What the stack `name` says of itself.
 pub(crate) async fn variables(name: &str) -> Result<Vec<(String, String)>, Failure> {
     let sdk = aws_config::load_from_env().await;
@@ -71,7 +79,7 @@ fn read(name: &str, stack: &Described<'_>) -> Result<Vec<(String, String)>, Fail
     let find = |list: &[(&str, &str)], key: &str| {
         list.iter().find(|(known, _)| *known == key).map(|(_, value)| (*value).to_owned())
     };
-    let mut variables = Vec::new();
+    let mut variables = vec![("ONCEHOOK_STACK".to_owned(), name.to_owned())];
     for (output, variable) in OUTPUTS {
         let value = find(&stack.outputs, output).ok_or_else(|| {
             Failure::usage(format!("the stack `{name}` has no output {output}"))
@@ -79,17 +87,26 @@ fn read(name: &str, stack: &Described<'_>) -> Result<Vec<(String, String)>, Fail
         })?;
         variables.push(((*variable).to_owned(), value));
     }
-    for (parameter, variable) in PARAMETERS {
-        // An empty value stands for none, and drives out what the shell says of another stack.
-        let value = find(&stack.parameters, parameter).unwrap_or_default();
-        variables.push(((*variable).to_owned(), value));
+    // An empty value stands for none, and drives out what the shell says of another stack.
+    for (list, names) in [(&stack.outputs, FUNCTIONS), (&stack.parameters, PARAMETERS)] {
+        for (key, variable) in names {
+            variables.push(((*variable).to_owned(), find(list, key).unwrap_or_default()));
+        }
     }
     Ok(variables)
 }
 
 fn missing(name: &str) -> Failure {
-    Failure::usage(format!("there is no stack `{name}` in this account and region"))
-        .with_next("check the name, AWS_PROFILE and AWS_REGION; `sam list stack-outputs` helps")
+    let failure = Failure::usage(format!("there is no stack `{name}` in this account and region"));
+    failure.with_next(match std::env::var("AWS_ENDPOINT_URL") {
+        Ok(endpoint) => format!(
+            "this shell talks to {endpoint} and not to AWS, as `.local/env` has it: use another shell, or \
+             unset AWS_ENDPOINT_URL and name your account"
+        ),
+        Err(_) => {
+            "check the name, AWS_PROFILE and AWS_REGION; `sam list stack-outputs` helps".to_owned()
+        }
+    })
 }
 
 fn unreachable<E, R>(name: &str, error: &SdkError<E, R>) -> Failure
@@ -131,6 +148,22 @@ mod tests {
         assert_eq!(find("ONCEHOOK_DLQ_URL"), Some("x"));
         assert_eq!(find("ONCEHOOK_RETENTION_DAYS"), Some("30"));
         assert_eq!(find("ONCEHOOK_POLICY_OVERRIDES"), Some(""));
+        assert_eq!(find("ONCEHOOK_RECONCILER_FUNCTION"), Some(""), "a stack may have none");
+        assert_eq!(find("ONCEHOOK_STACK"), Some("prod"));
+    }
+
+    /// What the local stack writes and what a deployed one is asked for are the same names.
+    #[test]
+    fn every_variable_of_the_local_stack_is_known_of_a_deployed_one() {
+        let written = include_str!("../../../infra/deployment.py");
+        let outputs = OUTPUTS.iter().map(|(output, _)| (*output, "x")).collect();
+        let variables = read("prod", &Described { outputs, parameters: Vec::new() }).unwrap();
+        let quoted = written.split('"').filter(|word| word.starts_with("ONCEHOOK_"));
+        let names: Vec<&str> = quoted.collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            assert!(variables.iter().any(|(known, _)| known == name), "{name} is not asked for");
+        }
     }
 
     #[test]

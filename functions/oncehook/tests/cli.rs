@@ -38,8 +38,11 @@ fn every_command_explains_itself() {
         "dead resolve --help",
         "stuck --help",
         "replay --help",
+        "reconcile --help",
+        "backfill-versions --help",
         "tail --help",
         "doctor --help",
+        "env --help",
         "completions --help",
     ] {
         let output = oncehook(line);
@@ -81,6 +84,37 @@ fn a_failure_is_json_where_json_was_asked_for() {
     assert_eq!(said["exit"], 2);
     assert!(said["error"].as_str().unwrap().contains("ONCEHOOK_LEDGER_TABLE"));
     assert!(said["next"].as_str().unwrap().contains("make up"));
+}
+
+#[test]
+fn a_wrong_call_is_json_where_json_was_asked_for_and_help_stays_help() {
+    for (line, says, next) in [
+        ("--json", "requires a subcommand", "write oncehook"),
+        ("dead --json", "requires a subcommand", "write oncehook dead"),
+        ("evnets list --json", "unrecognized subcommand 'evnets'", "'events'"),
+        ("events list --json --status lost", "allowed: pending, claimed", "--help"),
+        (
+            "--json dead redrive s#e --by anna",
+            "not provided: --reason <WHY>",
+            "oncehook dead redrive",
+        ),
+        ("events list --jsno --json", "unexpected argument '--jsno'", "'--json'"),
+    ] {
+        let output = oncehook(line);
+        assert_eq!(code(&output), 2, "{line}");
+        assert!(output.stdout.is_empty(), "{line}");
+        let said: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+        assert_eq!(said["exit"], 2, "{line}");
+        assert!(said["error"].as_str().unwrap().contains(says), "{line}: {said}");
+        assert!(said["next"].as_str().unwrap().contains(next), "{line}: {said}");
+    }
+    for line in ["events list --help --json", "--version --json"] {
+        let output = oncehook(line);
+        assert_eq!((code(&output), output.stderr.len()), (0, 0), "{line}");
+        assert!(text(&output.stdout).to_lowercase().contains("oncehook"), "{line}");
+    }
+    let said = text(&oncehook("events list --status lost").stderr);
+    assert!(said.starts_with("error: ") && said.contains("For more information"), "{said}");
 }
 
 #[test]
@@ -151,9 +185,13 @@ fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&oncehook(&format!("completions {shell}")).stdout);
         for command in
-            ["redrive", "resolve", "stuck", "verify", "vectors", "replay", "tail", "doctor"]
+            ["redrive", "resolve", "stuck", "verify", "vectors", "replay", "tail", "doctor", "env"]
         {
             assert!(script.contains(command), "{shell} does not complete {command}");
         }
+        let output = oncehook(&format!("completions {shell} --json"));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let inside = format!("{}\n", document["script"].as_str().unwrap());
+        assert_eq!((document["shell"].as_str(), inside), (Some(shell), script));
     }
 }

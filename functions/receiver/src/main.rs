@@ -19,14 +19,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    aws::diagnostics::start();
-    match Box::pin(serve()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("the receiver cannot start: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    aws::diagnostics::run("the receiver", serve()).await
 }
 
 async fn serve() -> Result<(), Error> {

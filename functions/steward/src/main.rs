@@ -22,14 +22,7 @@ const RECONCILE: &str = "ONCEHOOK_RECONCILE";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    aws::diagnostics::start();
-    match Box::pin(serve()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("the scheduled function cannot start: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    aws::diagnostics::run("the scheduled function", serve()).await
 }
 
 async fn serve() -> Result<(), Error> {

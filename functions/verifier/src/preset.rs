@@ -258,12 +258,6 @@ impl Preset {
         self.scheme.key_form().is_some()
     }
 
-    /// Whether a source with this preset needs its public URL configured.
-    #[must_use]
-    pub fn needs_public_url(&self) -> bool {
-        self.scheme.signs_url()
-    }
-
     /// Where this provider lists its past events, if it does.
     #[must_use]
     pub const fn history(&self) -> &History {

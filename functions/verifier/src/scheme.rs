@@ -184,22 +184,6 @@ impl Scheme {
             Self::AdyenItems | Self::Braintree | Self::Unsigned => Vec::new(),
         }
     }
-
-    /// Whether the configured public URL is part of what is signed.
-    pub(crate) fn signs_url(&self) -> bool {
-        match self {
-            Self::Signature(signature) => signature.signs_url(),
-            Self::Twilio => true,
-            Self::Jwt(_)
-            | Self::Canonical(_)
-            | Self::Token(_)
-            | Self::Basic
-            | Self::AdyenItems
-            | Self::PayPal(_)
-            | Self::Braintree
-            | Self::Unsigned => false,
-        }
-    }
 }
 
 /// The keys among `keys` that `usable` takes.

@@ -14,7 +14,7 @@ use crate::{
     ports::{Clock, Entropy, Ledger, Outbox, Refused},
     projection::{Declarative, EventView, Projection},
 };
-use config::{Config, Order};
+use config::Config;
 use ledger::{
     EventKey, Evidence, Message, Origin, Outcome, Policy, ROW_FORMAT, Row, RunName, Status,
     verbs::{Birth, Claim, ClaimRefusal},
@@ -80,10 +80,8 @@ pub fn why_not(row: &Row, config: &Config, closed_too: bool) -> Option<WhyNot> {
     let Some(source) = config.source(row.evidence.source.as_str()) else {
         return Some(WhyNot::NotConfigured);
     };
-    let mut projections = source.projections_on(&row.evidence.event_type);
-    projections
-        .find(|projection| projection.order == Order::None)
-        .map(|projection| WhyNot::Delta { entity: projection.entity_type.clone() })
+    let delta = source.is_replayable(&row.evidence.event_type).err();
+    delta.map(|delta| WhyNot::Delta { entity: delta.entity_type })
 }
 
 /// What became of one event.

@@ -56,16 +56,15 @@ pub enum ClaimRefusal {
     UnknownFormat,
 }
 
-impl Claim {
-    /// The life this claim creates for `key`.
+impl Life {
+    /// A life just claimed, of which nothing has happened yet: in no bucket, and never leased.
     #[must_use]
-    pub fn life(&self, key: &EventKey, policy: &Policy) -> Life {
-        let n = key.shard();
-        let born = Life {
+    pub const fn claimed(nonce: Token) -> Self {
+        Self {
             format: ROW_FORMAT,
             status: Status::Claimed,
             outcome: None,
-            claim_nonce: self.nonce,
+            claim_nonce: nonce,
             epoch: 0,
             attempts: 0,
             lease: None,
@@ -83,7 +82,16 @@ impl Claim {
             expires_at: None,
             resolved_by: None,
             note: None,
-        };
+        }
+    }
+}
+
+impl Claim {
+    /// The life this claim creates for `key`.
+    #[must_use]
+    pub fn life(&self, key: &EventKey, policy: &Policy) -> Life {
+        let n = key.shard();
+        let born = Life::claimed(self.nonce);
         match &self.birth {
             Birth::Claimed => Life {
                 open: Some(Open {

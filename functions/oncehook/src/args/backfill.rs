@@ -10,15 +10,17 @@ use std::path::PathBuf;
 Examples:
   oncehook backfill-versions customers.jsonl --dry-run
   oncehook backfill-versions customers.csv --rate 200
-  oncehook backfill-versions customers.jsonl --from-line 40001       (go on after an interruption)
+  oncehook backfill-versions customers.jsonl --from-line 40001
+
+The last goes on after an interruption.
 
 Lines of JSON, or CSV with a header, if the file's name ends in .csv:
-  {\"entity\": \"stripe-live#subscription#sub_1\", \"version\": 1796040000, \"state\": {\"plan\": \"price_1\"}}
+  {\"entity\": \"stripe-live#subscription#sub_1\", \"version\": 7, \"state\": {\"a\": 1}}
   entity,version,state
-  stripe-live#subscription#sub_1,1796040000,\"{\"\"plan\"\": \"\"price_1\"\"}\"
+  stripe-live#subscription#sub_1,7,\"{\"\"a\"\": 1}\"
 
-A version is written as the entity type's events write it (unit in infra/sources.toml). `state` may be
-left out: what is stored then stays. An entity that is newer, or has ended, is left alone, so that the
+A version is written as the entity type's events write it (unit in infra/sources.toml). `state` may be \
+left out: what is stored then stays. An entity that is newer, or has ended, is left alone, so that the \
 command may run beside live traffic, and again after any interruption.")]
 pub(crate) struct Backfill {
     /// JSON lines, or CSV

@@ -10,16 +10,16 @@ use ledger::EventKey;
     group = clap::ArgGroup::new("which").required(true).args(["keys", "release", "all"]),
     after_help = "\
 Examples:
-  oncehook dead redrive stripe-live#evt_1 stripe-live#evt_2 --by anna --reason 'mended in 2026.48'
-  oncehook dead redrive --release 3f9c2a7d41be --by anna --reason 'mapping mended'
-  oncehook dead redrive --release 3f9c2a7d41be --by anna --reason 'mapping mended' --execute
-  oncehook dead redrive --all --by anna --reason 'the price service is back' --execute
+  oncehook dead redrive stripe-live#evt_1 --by anna --reason 'mended in 2026.48'
+  oncehook dead redrive --release 3f9c2a7 --by anna --reason mended
+  oncehook dead redrive --release 3f9c2a7 --by anna --reason mended --execute
+  oncehook dead redrive --all --by anna --reason 'it is back' --execute
 
---release and --all say first what they would do, and do it with --execute. --release brings back what
-last failed under that build, permanent failures too: the rest a new build brings back by itself.
---all brings back every event that died at work and moves the dead-letter queue's messages back, by
-SQS's own move task where there is one. Second bodies of a known id and events nobody can use never
-worked and stay; resolve them, or name their keys.
+Named keys are redriven at once. --release and --all say first what they would do, and do it with \
+--execute. --release brings back what last failed under that build, permanent failures too: the rest \
+a new build brings back by itself. --all brings back every event that died at work and moves the \
+dead-letter queue's messages back, by SQS's own move task where there is one. Second bodies of a known \
+id and events nobody can use never worked and stay; resolve them, or name their keys.
 
 Each row keeps who, when and why. Redriving in the SQS console works too, and leaves no name."
 )]
@@ -36,6 +36,9 @@ pub(crate) struct Redrive {
     /// Events a second at most
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub(crate) rate: u32,
+    /// With --release and --all: only say what would be done, which is the default
+    #[arg(long, conflicts_with_all = ["execute", "keys"])]
+    pub(crate) dry_run: bool,
     /// With --release and --all: do it, instead of saying what would be done
     #[arg(long, visible_alias = "yes")]
     pub(crate) execute: bool,

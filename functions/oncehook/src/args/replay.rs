@@ -14,29 +14,32 @@ const LEDGER: &str = "From the ledger";
 #[command(after_help = "\
 Examples, from the provider:
   oncehook replay --source stripe-live --since 2h --dry-run
-  oncehook replay --source stripe-live --since 2026-11-30T08:00:00Z --by anna --reason 'outage'
-  oncehook replay --source github --since 1d --type workflow_job --by anna --reason 'missed jobs'
+  oncehook replay --source stripe-live --since 2h --by anna --reason outage
+  oncehook replay --source github --since 2026-11-30T08:00:00Z \\
+    --type workflow_job --by anna --reason 'missed jobs'
   oncehook replay --providers
 
-  Reads the provider's own list of events, with the key in the outbound secret, and posts each to
-  the stack's replay route, under the source's token in the replay secret. The ledger discards what
-  it has. The stack must be deployed with ReplayRoute=on. Both ends of the window are included; its
-  end is fixed when the run begins. A run that was broken off goes on when the same command is run
-  again.
+Reads the provider's own list of events, with the key in the outbound secret, and posts each to \
+the stack's replay route, under the source's token in the replay secret. The ledger discards what \
+it has. The stack must be deployed with ReplayRoute=on. Both ends of the window are included; its \
+end is fixed when the run begins. A run that was broken off goes on when the same command is run \
+again.
 
 Examples, from the ledger:
-  oncehook replay --from-ledger --since 2h --by anna --reason 'state restored to 09:00'
-  oncehook replay --from-ledger --status ignored --since 7d --by anna --reason 'projected now'
-  oncehook replay --from-ledger stripe-live#evt_1 --by anna --reason 'ticket 4711' --execute
-  oncehook replay --from-ledger --run 2026-11-30.a --since 2h --by anna --reason on --execute
+  oncehook replay --from-ledger --since 2h --by anna --reason 'state restored'
+  oncehook replay --from-ledger --status ignored --since 7d --dry-run
+  oncehook replay --from-ledger stripe-live#evt_1 --execute \\
+    --by anna --reason 'ticket 4711'
+  oncehook replay --from-ledger --run 2026-11-30.a --since 2h \\
+    --by anna --reason 'state restored' --execute
 
-  Without --execute nothing is written: it says what would be replayed and what is refused, and why.
-  Each event becomes a row of its own, `_r#RUN#KEY`; the event's own row is left as it is. The
-  consumer applies it through the version guard: what the state knows already is superseded, an
-  older event never replaces a newer one, and so a changed `set` is not applied to a version that is
-  there. Events that add to an entity are refused: nothing could tell the replay from another event.
-  So are events that are unfinished or dead; `oncehook dead redrive` runs those. A run that was
-  interrupted goes on with --run and its name, and makes no row twice.")]
+Without --execute nothing is written: it says what would be replayed and what is refused, and why. \
+Each event becomes a row of its own, `_r#RUN#KEY`; the event's own row is left as it is. The \
+consumer applies it through the version guard: what the state knows already is superseded, an \
+older event never replaces a newer one, and so a changed `set` is not applied to a version that is \
+there. Events that add to an entity are refused: nothing could tell the replay from another event. \
+So are events that are unfinished or dead; `oncehook dead redrive` runs those. A run that was \
+interrupted goes on with --run and its name, and makes no row twice.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Replay {
     /// The source whose provider is asked, and which the events are fed into
@@ -60,10 +63,10 @@ pub(crate) struct Replay {
     /// Why
     #[arg(long, value_name = "WHY", value_parser = word, required_unless_present_any = ["dry_run", "providers"])]
     pub(crate) reason: Option<String>,
-
-    /// Look every event up in the ledger and post nothing
-    #[arg(long, help_heading = PROVIDER, conflicts_with = "from_ledger")]
+    /// Look every event up and change nothing; with --from-ledger that is the default
+    #[arg(long, conflicts_with = "execute")]
     pub(crate) dry_run: bool,
+
     /// Where to keep how far the run is, instead of in the folder for such files
     #[arg(long, help_heading = PROVIDER, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "from_ledger")]
     pub(crate) checkpoint: Option<PathBuf>,
@@ -146,7 +149,7 @@ Examples:
   oncehook reconcile --source stripe-live
   oncehook reconcile --source github --since 1d --dry-run
 
-Does at once, for one source, what the stack's reconciler does every hour. Exits with 1 if anything
+Does at once, for one source, what the stack's reconciler does every hour. Exits with 1 if anything \
 was missing.")]
 pub(crate) struct Reconcile {
     /// The source

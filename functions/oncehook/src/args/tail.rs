@@ -13,13 +13,13 @@ Examples:
   oncehook tail --since 1h --once
   oncehook tail --source stripe-live --forward http://127.0.0.1:3000/webhooks
 
-Reads the index by_day from a cursor, again and again, so that a laptop that slept goes on where it
-was. Events that reach the index late, or share a millisecond, are shown all the same, and once. With
+Reads the index by_day from a cursor, again and again, so that a laptop that slept goes on where it \
+was. Events that reach the index late, or share a millisecond, are shown all the same, and once. With \
 --json each line is one event.
 
---forward posts each event's body, byte for byte, with the headers the ledger keeps and the event's
-key as x-oncehook-key. It was verified when it came in; the signature header is as old as the event,
-so a program that checks its age must be told to trust this machine instead. Each try is made once:
+--forward posts each event's body, byte for byte, with the headers the ledger keeps and the event's \
+key as x-oncehook-key. It was verified when it came in; the signature header is as old as the event, \
+so a program that checks its age must be told to trust this machine instead. Each try is made once: \
 what is not answered 2xx is said, and not sent again.")]
 pub(crate) struct Tail {
     #[command(flatten)]

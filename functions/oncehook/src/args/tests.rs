@@ -39,17 +39,31 @@ fn every_command_has_help_and_every_leaf_has_an_example_or_inherits_one() {
     }
 }
 
+/// The rendered help of every command, as wide as it may be.
+fn helps(columns: usize) -> Vec<(String, String)> {
+    let all = paths(&Cli::command(), &["oncehook".to_owned()]);
+    let all = all.into_iter().chain([vec!["oncehook".to_owned()]]);
+    let help = |path: Vec<String>| {
+        let line: Vec<String> = path.iter().cloned().chain(["--help".to_owned()]).collect();
+        let command = Cli::command().term_width(columns);
+        (path.join(" "), command.try_get_matches_from(line).unwrap_err().to_string())
+    };
+    all.map(help).collect()
+}
+
+/// The commands to paste from a help text; a backslash joins two lines as in a shell.
+fn examples(help: &str) -> Vec<String> {
+    let joined = help.replace("\\\n", " ");
+    let lines = joined.lines().filter(|line| line.starts_with("  oncehook "));
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
 #[test]
 fn the_examples_in_the_help_are_themselves_valid() {
     let mut seen = 0;
-    for path in paths(&Cli::command(), &["oncehook".to_owned()])
-        .into_iter()
-        .chain([vec!["oncehook".to_owned()]])
-    {
-        let line: Vec<String> = path.iter().cloned().chain(["--help".to_owned()]).collect();
-        let help = Cli::try_parse_from(&line).unwrap_err().to_string();
-        for example in help.lines().filter_map(|line| line.strip_prefix("  oncehook ")) {
-            let words = example.split(['>', '|', '(']).next().unwrap().replace('\'', "\"");
+    for (_, help) in helps(100) {
+        for example in examples(&help) {
+            let words = example.split(['>', '|']).next().unwrap().replace('\'', "\"");
             let words: Vec<String> = words
                 .split('"')
                 .enumerate()
@@ -58,12 +72,86 @@ fn the_examples_in_the_help_are_themselves_valid() {
                     _ => vec![part.to_owned()],
                 })
                 .collect();
-            let line = ["oncehook".to_owned()].into_iter().chain(words);
-            Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{example}: {error}"));
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{example}: {error}"));
             seen += 1;
         }
     }
     assert!(seen >= 20, "only {seen} examples found");
+}
+
+#[test]
+fn the_examples_of_a_command_are_of_that_command() {
+    for (path, help) in helps(100).into_iter().filter(|(path, _)| path.contains(' ')) {
+        for example in examples(&help) {
+            assert!(example.starts_with(&path), "{path} shows {example}");
+        }
+    }
+}
+
+#[test]
+fn help_can_be_read_and_pasted_from_however_wide_the_terminal_is() {
+    let (narrow, wide, whole) = (helps(80), helps(100), helps(10_000));
+    for ((path, whole), (narrow, wide)) in whole.iter().zip(narrow.iter().zip(&wide)) {
+        for (columns, (_, help)) in [(80, narrow), (100, wide)] {
+            assert_eq!(examples(help), examples(whole), "{path}: broken at {columns} columns");
+            for line in help.lines() {
+                // Usage lines and what has no blank are clap's to leave whole.
+                let is_whole = line.trim().contains(' ') && !line.starts_with("Usage:");
+                assert!(!is_whole || line.chars().count() <= columns, "{path}: {line}");
+            }
+        }
+        // A paragraph is one line, and left to clap to break.
+        let mut lines = whole.lines().peekable();
+        while let Some(line) = lines.next() {
+            let is_text = |line: &&str| line.starts_with(|c: char| !c.is_whitespace());
+            let goes_on = is_text(&line) && lines.peek().is_some_and(is_text);
+            assert!(!goes_on || line.ends_with(':'), "{path}: a paragraph broken by hand: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_placeholder_of_a_number_can_be_learnt_from_the_help() {
+    let helps = helps(200);
+    let (_, help) = helps.iter().find(|(path, _)| path == "oncehook send").unwrap();
+    assert!(help.contains("Another event id; `{n}` becomes the number"), "{help}");
+    assert!(help.contains("JSON or text; `{n}` as with --id"), "{help}");
+    assert!(help.contains("--id 'load-{n}' --times 100"), "{help}");
+}
+
+#[test]
+fn whether_a_command_looks_or_acts_stands_in_its_first_line_and_dry_run_is_taken_wherever_it_may_look()
+ {
+    for (path, first) in [
+        ("oncehook replay", "unless --dry-run; from the ledger, only with --execute"),
+        ("oncehook reconcile", "unless --dry-run"),
+        ("oncehook backfill-versions", "unless --dry-run"),
+        ("oncehook dead redrive", "many at once only with --execute"),
+    ] {
+        let helps = helps(200);
+        let (_, help) = helps.iter().find(|(known, _)| known == path).unwrap();
+        assert!(help.lines().next().unwrap().contains(first), "{path}: {help}");
+        assert!(help.contains("--dry-run"), "{path}");
+    }
+    let who = "--by anna --reason why";
+    for line in [
+        format!("oncehook dead redrive --all --dry-run {who}"),
+        format!("oncehook dead redrive --release b --dry-run {who}"),
+        "oncehook replay --from-ledger --since 2h --dry-run".to_owned(),
+        "oncehook replay --source s --since 2h --dry-run".to_owned(),
+        "oncehook reconcile --source s --dry-run".to_owned(),
+        "oncehook backfill-versions f.csv --dry-run".to_owned(),
+    ] {
+        parse(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+    for line in [
+        format!("oncehook dead redrive --all --dry-run --execute {who}"),
+        format!("oncehook dead redrive s#e --dry-run {who}"),
+        format!("oncehook replay --from-ledger --since 2h --dry-run --execute {who}"),
+    ] {
+        let error = parse(&line).unwrap_err().to_string();
+        assert!(error.contains("'--dry-run'"), "{line}: {error}");
+    }
 }
 
 #[test]

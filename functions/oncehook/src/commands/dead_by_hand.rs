@@ -8,6 +8,7 @@ use crate::{
     args::{ByHand, Redrive},
     failure::Failure,
     output::{Fact, Page, Report, Table, Tone, count, quoted, shown},
+    pace::Pace,
 };
 use ledger::{
     EventKey, Message, Millis, Status,
@@ -22,6 +23,10 @@ pub(crate) struct Done {
     by: String,
     reason: String,
     results: Vec<Handled>,
+    /// Keys that were not come to.
+    untouched: Vec<EventKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<Failure>,
     #[serde(skip)]
     next: &'static str,
 }
@@ -39,12 +44,15 @@ pub(crate) async fn redrive(
     ports: &(impl Ledger + Outbox + Clock),
     args: &Redrive,
 ) -> Result<Done, Failure> {
-    let mut results = Vec::new();
+    let mut pace = Pace::new(args.rate);
+    let mut done = Done::of(&args.by_hand(), "see how it went:\n  oncehook events show KEY");
     for key in &args.keys {
-        let (done, said) = redrive_one(ports, key, args).await?;
-        results.push(Handled { key: key.clone(), done, said });
+        pace.turn().await;
+        if !done.take(key, redrive_one(ports, key, args).await) {
+            break;
+        }
     }
-    Ok(done(&args.by_hand(), results, "see how it went:\n  oncehook events show KEY"))
+    Ok(done)
 }
 
 /// Gives one dead event a fresh budget and sends its message. Whether, and what to say of it.
@@ -57,11 +65,15 @@ pub(crate) async fn redrive_one(
     if !revived.0 {
         return Ok(revived);
     }
-    let Some(row) = ports.row(key).await? else {
-        return Ok((false, "gone in the meantime".to_owned()));
+    let sent = match ports.row(key).await {
+        Ok(Some(row)) => {
+            let message = Message::new(key.clone(), &row.evidence.event_type, None);
+            ports.send(&message, row.evidence.source.as_str()).await
+        }
+        Ok(None) => return Ok((false, "gone in the meantime".to_owned())),
+        Err(error) => Err(error),
     };
-    let message = Message::new(key.clone(), &row.evidence.event_type, None);
-    Ok(match ports.send(&message, row.evidence.source.as_str()).await {
+    Ok(match sent {
         Ok(()) => (true, "fresh budget given, sent to the queue".to_owned()),
         Err(error) => {
             let said = format!(
@@ -107,27 +119,32 @@ fn refusal_of_redrive(why: RedriveRefusal, status: Option<Status>) -> String {
 pub(crate) async fn resolve(ports: &(impl Ledger + Clock), args: &ByHand) -> Result<Done, Failure> {
     let settled_at: Millis = ports.now();
     let ask = Resolve { by: args.by.clone(), note: args.reason.clone(), settled_at };
-    let mut results = Vec::new();
+    let next =
+        "its copy in the dead-letter queue is deleted by the steward within the quarter hour";
+    let mut done = Done::of(args, next);
     for key in &args.keys {
-        let (done, said) = match ports.resolve(key, &ask).await? {
-            Ok(()) | Err(Refused { why: ResolveRefusal::Mine, .. }) => (true, "closed".to_owned()),
-            Err(Refused { why: ResolveRefusal::NotDead(status), .. }) => {
-                (false, not_dead(Some(status)))
-            }
-            Err(Refused { why: ResolveRefusal::Missing, .. }) => {
-                (false, "no such event".to_owned())
-            }
-            Err(Refused { why: ResolveRefusal::UnknownFormat, .. }) => {
-                (false, "written by another build; left untouched".to_owned())
-            }
-        };
-        results.push(Handled { key: key.clone(), done, said });
+        if !done.take(key, resolve_one(ports, key, &ask).await) {
+            break;
+        }
     }
-    Ok(done(
-        args,
-        results,
-        "its copy in the dead-letter queue is deleted by the steward within the quarter hour",
-    ))
+    Ok(done)
+}
+
+async fn resolve_one(
+    ports: &impl Ledger,
+    key: &EventKey,
+    ask: &Resolve,
+) -> Result<(bool, String), Failure> {
+    Ok(match ports.resolve(key, ask).await? {
+        Ok(()) | Err(Refused { why: ResolveRefusal::Mine, .. }) => (true, "closed".to_owned()),
+        Err(Refused { why: ResolveRefusal::NotDead(status), .. }) => {
+            (false, not_dead(Some(status)))
+        }
+        Err(Refused { why: ResolveRefusal::Missing, .. }) => (false, "no such event".to_owned()),
+        Err(Refused { why: ResolveRefusal::UnknownFormat, .. }) => {
+            (false, "written by another build; left untouched".to_owned())
+        }
+    })
 }
 
 fn not_dead(status: Option<Status>) -> String {
@@ -138,13 +155,38 @@ fn not_dead(status: Option<Status>) -> String {
     }
 }
 
-fn done(args: &ByHand, results: Vec<Handled>, next: &'static str) -> Done {
-    Done { by: args.by.clone(), reason: args.reason.clone(), results, next }
+impl Done {
+    fn of(args: &ByHand, next: &'static str) -> Self {
+        Self {
+            by: args.by.clone(),
+            reason: args.reason.clone(),
+            results: Vec::new(),
+            untouched: args.keys.clone(),
+            stopped: None,
+            next,
+        }
+    }
+
+    /// Takes up what became of the next key. Whether the one after it is worth a try.
+    fn take(&mut self, key: &EventKey, came: Result<(bool, String), Failure>) -> bool {
+        match came {
+            Ok((done, said)) => {
+                self.untouched.remove(0);
+                self.results.push(Handled { key: key.clone(), done, said });
+            }
+            Err(failure) => self.stopped = Some(failure),
+        }
+        self.stopped.is_none()
+    }
 }
 
 impl Report for Done {
     fn needs_attention(&self) -> bool {
         self.results.iter().any(|handled| !handled.done)
+    }
+
+    fn stopped(&self) -> Option<&Failure> {
+        self.stopped.as_ref()
     }
 
     fn write(&self, page: &mut Page) {
@@ -154,12 +196,16 @@ impl Report for Done {
                 if handled.done { ("done", Tone::Good) } else { ("left", Tone::Warn) };
             table.row(tone, [mark.to_owned(), shown(handled.key.as_str()), shown(&handled.said)]);
         }
+        if self.stopped.is_some() {
+            for key in &self.untouched {
+                let said = "not come to; name it again";
+                table.row(Tone::Bad, ["open".to_owned(), shown(key.as_str()), said.to_owned()]);
+            }
+        }
         page.table(&table);
         let done: Vec<&Handled> = self.results.iter().filter(|handled| handled.done).collect();
-        page.toned(
-            Tone::Dim,
-            format!("{} of {}", done.len(), count(self.results.len(), "event", "events")),
-        );
+        let all = self.results.len() + self.untouched.len();
+        page.toned(Tone::Dim, format!("{} of {}", done.len(), count(all, "event", "events")));
         if let Some(first) = done.first() {
             let next = self.next.replace("KEY", &quoted(first.key.as_str()));
             page.facts(&[Fact::new("next", next)]);

@@ -11,7 +11,7 @@ use crate::{
     rows,
     time::{relative, utc, when},
 };
-use ledger::{Bucket, FailureClass, Millis, Row, Status};
+use ledger::{Bucket, EventKey, FailureClass, Millis, Row, Status};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +19,6 @@ use workflow::ports::{Clock, Ledger};
 
 /// Rows shown of one group.
 const SHOWN_MAX: usize = 5;
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
 
 /// The dead.
 #[derive(Debug, Serialize)]
@@ -28,8 +26,11 @@ pub(crate) struct Listed {
     /// Dead rows read.
     dead: usize,
     groups: Vec<Group>,
-    /// Set where the limit was reached.
+    /// Set where some may have been left unread.
     more: bool,
+    /// Entries of the index that were looked at.
+    #[serde(skip)]
+    looked_at: usize,
     #[serde(skip)]
     now: Millis,
 }
@@ -50,14 +51,17 @@ struct Group {
 /// Lists.
 pub(crate) async fn run(ports: &(impl Ledger + Clock), args: &DeadList) -> Result<Listed, Failure> {
     let now = ports.now();
-    let limit = args.limit as usize;
-    let entries = rows::open(ports, &[Bucket::Dead, Bucket::Parked], EVER, limit).await?;
-    let more = entries.len() == limit;
-    let keys = entries.into_iter().map(|entry| entry.key);
+    // Chosen by the key, before the limit: another source's flood must not hide this one's.
+    let wanted =
+        |key: &EventKey| args.source.as_ref().is_none_or(|source| key.source() == source.as_str());
+    let (buckets, limit) =
+        ([Bucket::Dead as fn(u8) -> Bucket, Bucket::Parked], args.limit as usize);
+    let chosen = rows::choose(ports, &buckets, Millis::END_OF_TIME, limit, &wanted).await?;
+    let (more, looked_at) = (chosen.more, chosen.looked_at);
+    let keys = chosen.entries.into_iter().map(|entry| entry.key);
     let mut dead = rows::read(ports, keys).await?;
     // The index runs a moment behind the rows.
     dead.retain(|row| row.life.status == Status::Dead);
-    dead.retain(|row| args.source.as_ref().is_none_or(|source| row.evidence.source == *source));
     dead.sort_by_key(|row| row.life.failure.as_ref().map(|failure| failure.at));
     let count = dead.len();
     let mut groups: BTreeMap<(Option<FailureClass>, String), Vec<Row>> = BTreeMap::new();
@@ -71,7 +75,7 @@ pub(crate) async fn run(ports: &(impl Ledger + Clock), args: &DeadList) -> Resul
     }
     let mut groups: Vec<Group> = groups.into_values().map(|rows| group(rows, now)).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.count));
-    Ok(Listed { dead: count, groups, more, now })
+    Ok(Listed { dead: count, groups, more, looked_at, now })
 }
 
 /// A failure's text without what differs from row to row: ids, numbers, addresses, and what was
@@ -145,12 +149,17 @@ fn one_build(rows: &[Row]) -> Option<&str> {
 
 impl Report for Listed {
     fn needs_attention(&self) -> bool {
-        self.dead > 0
+        self.dead > 0 || self.more
     }
 
     fn write(&self, page: &mut Page) {
         if self.dead == 0 {
-            page.line("nothing is dead");
+            if self.more {
+                let said = format!("none among the first {}; --limit reads on", self.looked_at);
+                page.toned(Tone::Warn, said);
+            } else {
+                page.line("nothing is dead");
+            }
             return;
         }
         for group in &self.groups {
@@ -209,6 +218,21 @@ impl Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_was_not_read_to_its_end_does_not_say_that_nothing_is_dead() {
+        let nothing =
+            |more| Listed { dead: 0, groups: Vec::new(), more, looked_at: 1_000, now: Millis(0) };
+        let said = |listed: &Listed| {
+            let mut page = Page::default();
+            listed.write(&mut page);
+            anstream::adapter::strip_str(page.text()).to_string()
+        };
+        assert_eq!(said(&nothing(false)), "nothing is dead\n");
+        assert!(!nothing(false).needs_attention());
+        assert_eq!(said(&nothing(true)), "none among the first 1000; --limit reads on\n");
+        assert!(nothing(true).needs_attention());
+    }
 
     #[test]
     fn a_fingerprint_leaves_out_what_differs_from_row_to_row() {

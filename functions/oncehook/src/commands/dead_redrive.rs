@@ -23,8 +23,6 @@ use serde::Serialize;
 use std::{collections::BTreeMap, future::Future};
 use workflow::ports::{Clock, Ledger, Outbox, PortError};
 
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
 /// Dead rows looked at in one go; a second go takes up the rest.
 const ENTRIES_MAX: usize = 100_000;
 /// Rows read at a time.
@@ -75,6 +73,8 @@ pub(crate) struct Done {
     moved: Option<String>,
     /// Set where there are more dead rows than one go looks at.
     more: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<Failure>,
     next: String,
 }
 
@@ -84,7 +84,9 @@ pub(crate) async fn run(
     args: &Redrive,
 ) -> Result<Done, Failure> {
     let all = args.which() == Which::All;
-    let entries = rows::open(ports, &[Bucket::Parked, Bucket::Dead], EVER, ENTRIES_MAX).await?;
+    let entries =
+        rows::open(ports, &[Bucket::Parked, Bucket::Dead], Millis::END_OF_TIME, ENTRIES_MAX)
+            .await?;
     let mut done = Done {
         executed: args.execute,
         by: args.by.clone(),
@@ -98,10 +100,25 @@ pub(crate) async fn run(
         letters: if all { Some(ports.letters().await?) } else { None },
         moved: None,
         more: entries.len() == ENTRIES_MAX,
+        stopped: None,
         next: String::new(),
     };
-    let mut pace = Pace::new(args.rate);
     let keys: Vec<EventKey> = entries.into_iter().map(|entry| entry.key).collect();
+    // From here on rows change: what was done is reported, whatever ends it.
+    done.stopped = work(ports, args, keys, &mut done).await.err();
+    progress("");
+    done.next = done.next();
+    Ok(done)
+}
+
+async fn work(
+    ports: &(impl Ledger + Outbox + Clock + Letters),
+    args: &Redrive,
+    keys: Vec<EventKey>,
+    done: &mut Done,
+) -> Result<(), Failure> {
+    let all = args.which() == Which::All;
+    let mut pace = Pace::new(args.rate);
     let reads = stream::iter(keys).map(|key| async move { ports.row(&key).await });
     let mut found = reads.buffered(rows::AT_ONCE).try_chunks(AT_A_TIME);
     while let Some(rows) = found.next().await {
@@ -121,12 +138,10 @@ pub(crate) async fn run(
             progress(&format!("{} of {} redriven", done.redriven, done.selected));
         }
     }
-    progress("");
     if all && args.execute {
         done.moved = Some(told(ports.move_back(args.rate).await?));
     }
-    done.next = done.next();
-    Ok(done)
+    Ok(())
 }
 
 /// Whether a dead row is among those asked for. One that no worker ever held was born dead.
@@ -170,6 +185,9 @@ impl Done {
 
     fn next(&self) -> String {
         let letters = self.letters.unwrap_or(0);
+        if self.stopped.is_some() {
+            return self.next_where_stopped();
+        }
         match (self.executed, self.selected, letters) {
             (false, 0, 0) => match &self.release {
                 Some(release) => format!(
@@ -184,9 +202,28 @@ impl Done {
     }
 }
 
+impl Done {
+    /// The rows brought back are due in two minutes, so that the steward sends what was not moved.
+    fn next_where_stopped(&self) -> String {
+        let again = "the same command again takes up the rest";
+        match (self.executed, self.letters) {
+            (false, _) => again.to_owned(),
+            (true, None) => format!("it stopped there; {again}"),
+            (true, Some(_)) => format!(
+                "it stopped there, and not all messages of the dead-letter queue were moved; the steward \
+                 sends what was redriven within two minutes; {again}"
+            ),
+        }
+    }
+}
+
 impl Report for Done {
     fn needs_attention(&self) -> bool {
         !self.left.is_empty()
+    }
+
+    fn stopped(&self) -> Option<&Failure> {
+        self.stopped.as_ref()
     }
 
     fn write(&self, page: &mut Page) {

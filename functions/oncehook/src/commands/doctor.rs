@@ -20,8 +20,6 @@ use ledger::{Bucket, EntityKey, EventKey, Millis};
 use serde::Serialize;
 use workflow::ports::{Clock, Ledger, PortError, Secret, SecretStore};
 
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
 /// Entries counted of one kind; more are "at least".
 const COUNTED_MAX: usize = 10_000;
 /// What must be named for anything to be checked.
@@ -211,12 +209,13 @@ async fn work(aws: &Aws, context: &Context) -> Vec<Check> {
         Ok(notes) => judge::steward(notes.redriven_at, now, &context.settings.policy),
         Err(error) => Check::unasked("steward", error),
     };
-    let pending = rows::open(aws, &[Bucket::Pending], EVER, COUNTED_MAX).await;
+    let pending = rows::open(aws, &[Bucket::Pending], Millis::END_OF_TIME, COUNTED_MAX).await;
     let pending = pending.map_or_else(
         |error| Check::unasked("pending events", error),
         |entries| judge::pending(&entries, now, COUNTED_MAX),
     );
-    let dead = rows::open(aws, &[Bucket::Dead, Bucket::Parked], EVER, COUNTED_MAX).await;
+    let dead =
+        rows::open(aws, &[Bucket::Dead, Bucket::Parked], Millis::END_OF_TIME, COUNTED_MAX).await;
     let dead = dead.map_or_else(
         |error| Check::unasked("dead events", error),
         |entries| judge::dead(entries.len(), COUNTED_MAX),

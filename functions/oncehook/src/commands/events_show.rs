@@ -17,10 +17,11 @@ use workflow::{
     ports::{Clock, Ledger},
 };
 
-/// Open conflicts looked through for those of one event.
-const CONFLICTS_MAX: usize = 10_000;
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
+/// Open conflicts of one event that are named.
+const CONFLICTS_MAX: usize = 100;
+/// Said where the ledger has no row.
+const ABSENT: &str = "the ledger has no such event: it never came, it was refused, it is settled \
+                      and past its retention, or the key is another";
 
 /// One event, or its absence.
 #[derive(Debug, Serialize)]
@@ -42,6 +43,9 @@ pub(crate) struct Shown {
     /// What is said instead of a missing or unexpected row.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// What to do where there is no row; one that is there says it itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
     #[serde(skip)]
     now: Millis,
     #[serde(skip)]
@@ -65,12 +69,16 @@ pub(crate) async fn run(
         body_base64: None,
         saved_to: None,
         note: None,
+        next: None,
         row,
         now,
         policy: policy.clone(),
     };
     match &report.row {
-        None => report.note = Some(absence(&args.key)),
+        None => {
+            report.note = Some(ABSENT.to_owned());
+            report.next = Some(format!("  oncehook events list --source {}", args.key.source()));
+        }
         Some(row) => {
             if args.body || args.save_body.is_some() {
                 let bytes = body::read(ports, row, policy).await.map_err(unreadable)?;
@@ -101,14 +109,6 @@ pub(crate) async fn run_dead(
     Ok(report)
 }
 
-fn absence(key: &EventKey) -> String {
-    let source = key.as_str().split('#').next().unwrap_or_default();
-    format!(
-        "the ledger has no such event: it never came, it was refused, it is settled and past its \
-         retention, or the key is another:\n  oncehook events list --source {source}"
-    )
-}
-
 fn unreadable(error: body::BodyError) -> Failure {
     match error {
         body::BodyError::Port(error) => error.into(),
@@ -134,9 +134,10 @@ async fn conflicts(ports: &impl Ledger, key: &EventKey) -> Result<Vec<EventKey>,
     if explain::is_conflict(key) {
         return Ok(Vec::new());
     }
-    let parked = rows::open(ports, &[Bucket::Parked], EVER, CONFLICTS_MAX).await?;
-    let keys = parked.into_iter().map(|entry| entry.key);
-    Ok(keys.filter(|parked| explain::conflict_of(parked) == Some(key.as_str())).collect())
+    let wanted = |parked: &EventKey| explain::conflict_of(parked) == Some(key.as_str());
+    let (ever, most) = (Millis::END_OF_TIME, CONFLICTS_MAX);
+    let found = rows::choose(ports, &[Bucket::Parked], ever, most, &wanted).await?;
+    Ok(found.entries.into_iter().map(|entry| entry.key).collect())
 }
 
 impl Shown {
@@ -176,6 +177,7 @@ impl Report for Shown {
             }
             facts.push(Fact::new("next", explain::next(row, self.now)));
         }
+        facts.extend(self.next.as_deref().map(|next| Fact::new("next", next)));
         page.facts(&facts);
         if let Some(text) = &self.body {
             page.blank();

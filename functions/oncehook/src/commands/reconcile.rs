@@ -26,6 +26,8 @@ use workflow::{
 const LOOKING: &[Resource] = &[Resource::LedgerTable, Resource::OutboundSecret];
 const CLAIMING: &[Resource] = &[Resource::LedgerTable, Resource::OutboundSecret, Resource::Queue];
 const AT_ONCE: usize = 16;
+/// Failures named; the JSON document has them all.
+const FAILURES_SHOWN: usize = 10;
 
 /// What the comparison found.
 #[derive(Debug, Serialize)]
@@ -103,6 +105,22 @@ fn receiver(context: &Context, aws: &Arc<Aws>) -> Receiver<Aws> {
     }
 }
 
+impl Reconciled {
+    fn next(&self) -> String {
+        let Completeness { missing, failed, .. } = self.found;
+        let source = &self.source;
+        match (missing, failed, self.dry_run) {
+            (0, 0, _) => "nothing is missing".to_owned(),
+            (_, 1.., _) => format!(
+                "{failed} of them failed, and are named above: whether the ledger holds them is not known; \
+                 mend the cause and run it again, what is claimed stays claimed"
+            ),
+            (_, 0, true) => "run it without --dry-run to claim what is missing".to_owned(),
+            (_, 0, false) => format!("  oncehook events list --source {source} --since 10m"),
+        }
+    }
+}
+
 impl Report for Reconciled {
     /// A gap is worth a look, also when it is closed by now.
     fn needs_attention(&self) -> bool {
@@ -112,17 +130,54 @@ impl Report for Reconciled {
     fn write(&self, page: &mut Page) {
         let tone = if self.needs_attention() { Tone::Bad } else { Tone::Good };
         page.toned(tone, self.found.sentence(&self.title));
-        let next = match (self.found.missing, self.dry_run) {
-            (0, _) => "nothing is missing".to_owned(),
-            (_, true) => "run it without --dry-run to claim what is missing".to_owned(),
-            (_, false) => format!("  oncehook events list --source {} --since 10m", self.source),
-        };
         let mut facts = vec![Fact::data("window", format!("{} until {}", self.since, self.until))];
-        for one in self.failures.iter().take(10) {
+        for one in self.failures.iter().take(FAILURES_SHOWN) {
             let said = format!("{}: {}", shown(&one.id), shown(&one.why));
             facts.push(Fact::data("failed", said).in_tone(Tone::Bad));
         }
-        facts.push(Fact::new("next", next));
+        if let Some(more @ 1..) = self.failures.len().checked_sub(FAILURES_SHOWN) {
+            facts.push(Fact::new("failed", format!("and {more} more; see --json")));
+        }
+        facts.push(Fact::new("next", self.next()));
         page.facts(&facts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ledger::Millis;
+
+    fn said(missing: u64, failed: u64) -> String {
+        let window = Window::new(Millis(0), Millis(60_000));
+        let failures = (0..failed).map(|n| FailedEvent {
+            id: format!("evt_{n}"),
+            why: "no answer from the ledger".to_owned(),
+        });
+        let reconciled = Reconciled {
+            source: "stripe-live".to_owned(),
+            since: String::new(),
+            until: String::new(),
+            dry_run: false,
+            found: Completeness { window, listed: 20, held: 20 - failed, missing, late: 0, failed },
+            failures: failures.collect(),
+            title: "Stripe".to_owned(),
+        };
+        assert_eq!(reconciled.needs_attention(), missing + failed > 0);
+        let mut page = Page::default();
+        reconciled.write(&mut page);
+        anstream::adapter::strip_str(page.text()).to_string()
+    }
+
+    #[test]
+    fn nothing_is_missing_is_not_said_of_events_that_failed() {
+        assert!(said(0, 0).contains("nothing is missing"), "{}", said(0, 0));
+        for missing in [0, 2] {
+            let text = said(missing, 12);
+            assert!(!text.contains("nothing is missing"), "{text}");
+            assert!(text.contains("12 of them failed, and are named above"), "{text}");
+            assert!(text.contains("evt_9: no answer") && text.contains("and 2 more"), "{text}");
+        }
+        assert!(said(2, 0).contains("oncehook events list --source stripe-live"), "{}", said(2, 0));
     }
 }

@@ -14,8 +14,6 @@ use ledger::{Bucket, EventKey, Life, Millis, Policy, ROW_FORMAT, Row, Status};
 use serde::Serialize;
 use workflow::ports::{Clock, Ledger};
 
-/// Far enough in the future for every due time.
-const EVER: Millis = Millis(u64::MAX >> 1);
 /// Pending entries looked through: keys only, a few hundred kilobytes.
 const ENTRIES_MAX: usize = 20_000;
 /// The steward runs every minute; a row this much overdue was passed over.
@@ -29,8 +27,11 @@ pub(crate) struct Found {
     /// Age of the oldest, in seconds.
     oldest_pending_s: u64,
     stuck: Vec<Stuck>,
-    /// Set where more rows were late than were read.
+    /// Set where some that may be stuck were left unread.
     more: bool,
+    /// What is said of these where none was found.
+    #[serde(skip)]
+    unread: String,
     /// What the steward last noted.
     steward: String,
     #[serde(skip)]
@@ -58,7 +59,9 @@ pub(crate) async fn run(
     args: &args::Stuck,
 ) -> Result<Found, Failure> {
     let now = ports.now();
-    let entries = rows::open(ports, &[Bucket::Pending], EVER, ENTRIES_MAX).await?;
+    let (ever, all) = (Millis::END_OF_TIME, |_: &EventKey| true);
+    let chosen = rows::choose(ports, &[Bucket::Pending], ever, ENTRIES_MAX, &all).await?;
+    let entries = chosen.entries;
     let ages = entries.iter().map(|entry| now.since(entry.received_at));
     let oldest_pending_s = ages.max().unwrap_or(0) / 1_000;
     let pending = entries.len();
@@ -68,13 +71,18 @@ pub(crate) async fn run(
         .filter(|entry| entry.due_at <= now || now.since(entry.received_at) > first_look)
         .map(|entry| entry.key);
     let mut late: Vec<EventKey> = late.collect();
-    let more = late.len() > args.limit as usize;
+    let has_more_late = late.len() > args.limit as usize;
+    let (more, unread) = if has_more_late {
+        (true, format!("none among the first {}; --limit reads on", args.limit))
+    } else {
+        (chosen.more, format!("none among the {pending} that are due first"))
+    };
     late.truncate(args.limit as usize);
     let rows = rows::read(ports, late).await?;
     let mut stuck: Vec<Stuck> = rows.iter().filter_map(|row| judge(row, now)).collect();
     stuck.sort_by_key(|stuck| stuck.since_ms);
     let steward = steward(ports.notes().await?.redriven_at, now);
-    Ok(Found { pending, oldest_pending_s, stuck, more, steward, now })
+    Ok(Found { pending, oldest_pending_s, stuck, more, unread, steward, now })
 }
 
 /// The steward notes its redrives every five minutes; an old note means that it does not run.
@@ -157,11 +165,13 @@ fn next(life: &Life, due: Millis, now: Millis) -> String {
 
 impl Report for Found {
     fn needs_attention(&self) -> bool {
-        !self.stuck.is_empty()
+        !self.stuck.is_empty() || self.more
     }
 
     fn write(&self, page: &mut Page) {
-        if self.stuck.is_empty() {
+        if self.stuck.is_empty() && self.more {
+            page.toned(Tone::Warn, &self.unread);
+        } else if self.stuck.is_empty() {
             page.toned(Tone::Good, "nothing is stuck");
         } else {
             let more = if self.more { " or more; --limit reads on" } else { "" };

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod floods;
 mod recovery;
 mod reports;
 
@@ -55,12 +56,22 @@ async fn state(stack: &Stack, key: &str) -> state_show::Shown {
 }
 
 async fn dead(stack: &Stack) -> dead_list::Listed {
-    let Command::Dead(Dead::List(args)) = testing::command("oncehook dead list") else { panic!() };
+    dead_of(stack, "").await
+}
+
+async fn dead_of(stack: &Stack, line: &str) -> dead_list::Listed {
+    let line = format!("oncehook dead list {line}");
+    let Command::Dead(Dead::List(args)) = testing::command(&line) else { panic!("{line}") };
     dead_list::run(&*stack.twin, &args).await.unwrap()
 }
 
 async fn look_for_stuck(stack: &Stack) -> stuck::Found {
-    let Command::Stuck(args) = testing::command("oncehook stuck") else { panic!() };
+    stuck_of(stack, "").await
+}
+
+async fn stuck_of(stack: &Stack, line: &str) -> stuck::Found {
+    let line = format!("oncehook stuck {line}");
+    let Command::Stuck(args) = testing::command(&line) else { panic!("{line}") };
     stuck::run(&*stack.twin, &stack.policy, &args).await.unwrap()
 }
 

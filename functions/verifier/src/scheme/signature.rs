@@ -115,10 +115,6 @@ impl Signature {
         vec![self.header.clone()]
     }
 
-    pub(crate) fn signs_url(&self) -> bool {
-        self.template.signs_url()
-    }
-
     pub(crate) fn verify(
         &self,
         request: &Request<'_>,

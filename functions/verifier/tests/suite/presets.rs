@@ -76,7 +76,6 @@ fn a_preset_says_what_it_does_not_authenticate() {
 fn what_a_source_must_configure_is_known_from_its_preset() {
     for name in preset_names() {
         let preset = preset(name);
-        assert_eq!(preset.needs_public_url(), matches!(name, "square" | "twilio"), "{name}");
         assert_eq!(preset.needs_key(), name != "mollie-classic", "{name}");
     }
 }

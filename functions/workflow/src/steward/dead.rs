@@ -13,8 +13,8 @@ const LETTERS_MAX: usize = 1_000;
 impl<P: StewardPorts> Run<'_, P> {
     /// Redrives the rows whose automatic redrive is due, the earliest first, and counts the dead.
     pub(super) async fn redrive_due(&mut self) -> Reached {
-        let (dead, dead_is_whole) = self.entries(Bucket::Dead, Millis(u64::MAX >> 1)).await;
-        let (parked, parked_is_whole) = self.entries(Bucket::Parked, Millis(u64::MAX >> 1)).await;
+        let (dead, dead_is_whole) = self.entries(Bucket::Dead, Millis::END_OF_TIME).await;
+        let (parked, parked_is_whole) = self.entries(Bucket::Parked, Millis::END_OF_TIME).await;
         let now = self.now;
         let is_whole = dead_is_whole && parked_is_whole;
         self.tally.is_blind |= !is_whole;
@@ -59,7 +59,7 @@ impl<P: StewardPorts> Run<'_, P> {
             let page = match self
                 .steward
                 .ports
-                .open(bucket, Millis(u64::MAX >> 1), after.as_ref(), PAGE)
+                .open(bucket, Millis::END_OF_TIME, after.as_ref(), PAGE)
                 .await
             {
                 Ok(page) => page,

@@ -33,7 +33,7 @@ impl<P: StewardPorts> Run<'_, P> {
                 Sweeping::All
             }
         };
-        let (entries, is_whole) = self.entries(Bucket::Pending, Millis(u64::MAX >> 1)).await;
+        let (entries, is_whole) = self.entries(Bucket::Pending, Millis::END_OF_TIME).await;
         self.tally.is_blind |= !is_whole;
         self.tally.pending = entries.len() as u64;
         let ages = entries.iter().map(|(_, entry)| self.now.since(entry.received_at));

@@ -110,7 +110,7 @@ impl Replayed {
             return "interrupted; run the same command again: it goes on from there".to_owned();
         }
         if self.failed > 0 {
-            return "what failed is named above; what is kept and unusable: oncehook dead list"
+            return "what failed is named above; what is kept and unusable:\n  oncehook dead list"
                 .to_owned();
         }
         match (self.new, self.dry_run) {

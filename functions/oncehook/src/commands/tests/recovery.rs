@@ -8,7 +8,7 @@ use crate::{
 use aws::Moved;
 use std::sync::Mutex;
 use workflow::{
-    ports::{PortError, Trouble},
+    ports::{Ledger as _, PortError, Trouble},
     twin::{Fault, Twin},
 };
 
@@ -18,6 +18,8 @@ impl dead_redrive::Letters for Twin {
     }
 
     async fn move_back(&self, _per_second: u32) -> Result<Moved, PortError> {
+        // A call of the twin's, so that a fault can be planned for the move.
+        self.notes().await?;
         let count = self.letters().await?;
         self.redrive_dead_letters();
         Ok(Moved::OneByOne(count))
@@ -167,6 +169,76 @@ async fn all_dead_come_back_with_the_messages_of_the_dead_letter_queue() {
     assert_eq!(json["redriven"], 3);
     assert!(text.contains("3 messages were moved one by one"), "{text}");
     assert_eq!(stack.twin.queue_len(), 3, "each message once: the rows' own were not sent as well");
+}
+
+/// What a redrive of three named keys, or of all there are, reports when the `n`th call of `step`
+/// finds no answer.
+async fn redrive_broken_off(
+    step: &'static str,
+    nth: u32,
+    line: &str,
+) -> (Stack, String, Value, u8) {
+    let stack = Stack::new();
+    post(&stack, "stripe_poison --id evt_b{n} --times 3").await.unwrap();
+    while stack.twin.queue_len() > 0 {
+        stack.consume().await;
+    }
+    let mut calls = 0;
+    stack.twin.set_faults(move |called, _| {
+        calls += u32::from(called == step);
+        (called == step && calls == nth).then_some(Fault::Before(Trouble::Unavailable))
+    });
+    let line = format!("oncehook dead redrive --by ada --reason mended --rate 500 {line}");
+    let Command::Dead(Dead::Redrive(args)) = testing::command(&line) else { panic!("{line}") };
+    let (read, failure) = if args.keys.is_empty() {
+        let done = dead_redrive::run(&*stack.twin, &args).await.unwrap();
+        (read(&done), done.stopped().cloned())
+    } else {
+        let done = dead_by_hand::redrive(&*stack.twin, &args).await.unwrap();
+        (read(&done), done.stopped().cloned())
+    };
+    stack.twin.clear_faults();
+    (stack, read.0, read.1, failure.unwrap().code())
+}
+
+#[tokio::test]
+async fn a_redrive_that_meets_an_error_reports_what_it_did_before() {
+    for line in ["--all --execute", "--release build-1 --execute"] {
+        let (stack, text, json, code) = redrive_broken_off("redrive", 3, line).await;
+        assert_eq!((code, &json["redriven"], &json["stopped"]["exit"]), (3, &2.into(), &3.into()));
+        assert!(text.contains("2 dead events redriven"), "{text}");
+        assert!(text.contains("the same command again takes up the rest"), "{text}");
+        assert_eq!(read(&dead(&stack).await).1["dead"], 1);
+    }
+    let keys = "stripe-live#evt_b1 stripe-live#evt_b2 stripe-live#evt_b3";
+    let (_, text, json, code) = redrive_broken_off("redrive", 2, keys).await;
+    assert_eq!((code, json["results"].as_array().unwrap().len()), (3, 1), "{text}");
+    assert_eq!(json["untouched"].as_array().unwrap().len(), 2);
+    assert!(text.contains("1 of 3 events") && text.contains("not come to"), "{text}");
+}
+
+#[tokio::test]
+async fn rows_brought_back_are_reported_though_the_dead_letters_cannot_be_moved() {
+    let (stack, text, json, code) = redrive_broken_off("notes", 1, "--all --execute").await;
+    assert_eq!((code, &json["redriven"], &json["moved"]), (3, &3.into(), &Value::Null), "{text}");
+    assert!(text.contains("3 dead events redriven"), "{text}");
+    assert!(text.contains("not all messages of the dead-letter queue were moved"), "{text}");
+    let row = stack.twin.find("stripe-live#evt_b1").unwrap();
+    assert!(row.life.open.unwrap().due_at <= stack.twin.now().plus(120_000), "the steward's turn");
+}
+
+#[tokio::test]
+async fn named_keys_are_redriven_no_faster_than_the_rate() {
+    let stack = Stack::new();
+    post(&stack, "stripe_poison --id evt_r{n} --times 3").await.unwrap();
+    stack.consume().await;
+    let keys = "stripe-live#evt_r1 stripe-live#evt_r2 stripe-live#evt_r3";
+    let line = format!("oncehook dead redrive {keys} --by ada --reason mended --rate 20");
+    let Command::Dead(Dead::Redrive(args)) = testing::command(&line) else { panic!("{line}") };
+    let begun = std::time::Instant::now();
+    let done = dead_by_hand::redrive(&*stack.twin, &args).await.unwrap();
+    assert!(!done.needs_attention(), "{}", read(&done).0);
+    assert!(begun.elapsed().as_millis() >= 95, "{:?}", begun.elapsed());
 }
 
 /// Takes what is forwarded, and answers 500 to what it does not like.
