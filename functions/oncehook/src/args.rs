@@ -38,7 +38,8 @@ Examples:
   oncehook doctor --stack oncehook
 
 Exit codes:
-  0 fine   1 something needs attention   2 the call is wrong   3 AWS cannot be reached";
+  0 fine   1 something needs attention   2 the call is wrong   3 AWS cannot be reached
+  130 interrupted: it says how far it is, and with which command it goes on";
 
 /// Find, explain, send, verify and re-run webhook events
 #[derive(Debug, Parser)]

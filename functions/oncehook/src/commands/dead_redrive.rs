@@ -12,8 +12,10 @@ use super::dead_by_hand::{Handled, redrive_one, revive_one};
 use crate::{
     args::{Redrive, Which},
     failure::Failure,
-    output::{Fact, Page, Report, Table, Tone, count, progress, shown},
+    operator::Operator,
+    output::{Fact, Page, Report, Table, Tone, count, shown},
     pace::Pace,
+    progress::Reached,
     rows,
 };
 use aws::Moved;
@@ -75,13 +77,18 @@ pub(crate) struct Done {
     moved: Option<String>,
     /// Set where there are more dead rows than one go looks at.
     more: bool,
+    /// Whether every dead row was looked at.
+    complete: bool,
     next: String,
+    #[serde(skip)]
+    interrupted: Option<Failure>,
 }
 
 /// Previews, and with `--execute` brings back.
 pub(crate) async fn run(
     ports: &(impl Ledger + Outbox + Clock + Letters),
     args: &Redrive,
+    operator: &Operator,
 ) -> Result<Done, Failure> {
     let all = args.which() == Which::All;
     let entries = rows::open(ports, &[Bucket::Parked, Bucket::Dead], EVER, ENTRIES_MAX).await?;
@@ -98,15 +105,45 @@ pub(crate) async fn run(
         letters: if all { Some(ports.letters().await?) } else { None },
         moved: None,
         more: entries.len() == ENTRIES_MAX,
+        complete: false,
         next: String::new(),
+        interrupted: None,
     };
+    let keys = entries.into_iter().map(|entry| entry.key).collect();
+    let worked = operator.interruptible(work(ports, args, operator, keys, &mut done)).await;
+    done.complete = worked.is_some();
+    if let Some(worked) = worked {
+        worked?;
+        done.next = done.next();
+    } else {
+        // What was brought back is dead no more: the same command finds the rest.
+        done.next = operator.again(&[]);
+        done.interrupted = Some(done.interruption().with_next(done.next.clone()));
+    }
+    Ok(done)
+}
+
+async fn work(
+    ports: &(impl Ledger + Outbox + Clock + Letters),
+    args: &Redrive,
+    operator: &Operator,
+    keys: Vec<EventKey>,
+    done: &mut Done,
+) -> Result<(), Failure> {
+    let all = args.which() == Which::All;
+    let length = keys.len();
+    let progress = operator.progress(length as u64, Reached::default());
+    let mut looked_at = 0;
     let mut pace = Pace::new(args.rate);
-    let keys: Vec<EventKey> = entries.into_iter().map(|entry| entry.key).collect();
     let reads = stream::iter(keys).map(|key| async move { ports.row(&key).await });
     let mut found = reads.buffered(rows::AT_ONCE).try_chunks(AT_A_TIME);
     while let Some(rows) = found.next().await {
         let rows = rows.map_err(|stopped| Failure::from(stopped.1))?;
-        for row in rows.into_iter().flatten().filter(|row| is_meant(row, args)) {
+        for row in rows {
+            looked_at += 1;
+            let said = format!("{looked_at} of {length} looked at, {} redriven", done.redriven);
+            progress.reach(Reached::of(looked_at), &said);
+            let Some(row) = row.filter(|row| is_meant(row, args)) else { continue };
             done.count(&row);
             if !args.execute {
                 continue;
@@ -118,15 +155,13 @@ pub(crate) async fn run(
                 redrive_one(ports, &row.evidence.key, args).await?
             };
             done.take(row, redriven, said);
-            progress(&format!("{} of {} redriven", done.redriven, done.selected));
         }
     }
-    progress("");
+    drop(progress);
     if all && args.execute {
         done.moved = Some(told(ports.move_back(args.rate).await?));
     }
-    done.next = done.next();
-    Ok(done)
+    Ok(())
 }
 
 /// Whether a dead row is among those asked for. One that no worker ever held was born dead.
@@ -168,6 +203,15 @@ impl Done {
         }
     }
 
+    fn interruption(&self) -> Failure {
+        let letters = match (self.letters, &self.moved) {
+            (Some(1..), None) if self.executed => "; the dead-letter queue is not moved",
+            _ => "",
+        };
+        let redriven = count(self.redriven, "dead event", "dead events");
+        Failure::interrupted(&format!("behind {redriven} redriven{letters}"))
+    }
+
     fn next(&self) -> String {
         let letters = self.letters.unwrap_or(0);
         match (self.executed, self.selected, letters) {
@@ -187,6 +231,10 @@ impl Done {
 impl Report for Done {
     fn needs_attention(&self) -> bool {
         !self.left.is_empty()
+    }
+
+    fn interrupted(&self) -> Option<&Failure> {
+        self.interrupted.as_ref()
     }
 
     fn write(&self, page: &mut Page) {
@@ -217,7 +265,9 @@ impl Report for Done {
             let said = format!("{}: {}", shown(left.key.as_str()), shown(&left.said));
             facts.push(Fact::new("left", said).in_tone(Tone::Warn));
         }
-        facts.push(Fact::new("next", self.next.clone()));
+        if self.interrupted.is_none() {
+            facts.push(Fact::new("next", self.next.clone()));
+        }
         page.facts(&facts);
     }
 }
