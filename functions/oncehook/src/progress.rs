@@ -5,6 +5,8 @@
 //! with its value, so that whatever ends a command, early or not, a report or an error stands on a
 //! clean line.
 
+mod margin;
+
 use crate::time;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
@@ -36,7 +38,8 @@ pub(crate) enum Screen {
 impl Screen {
     /// Standard error, where a person looks at it.
     pub(crate) fn of_a_person(json: bool) -> Self {
-        if !json && io::stderr().is_terminal() { Self::Terminal } else { Self::Nowhere }
+        let is_seen = !json && io::stderr().is_terminal() && !console::is_dumb();
+        if is_seen { Self::Terminal } else { Self::Nowhere }
     }
 
     /// Whether a person looks.
@@ -46,7 +49,7 @@ impl Screen {
 
     fn target(&self) -> ProgressDrawTarget {
         match self {
-            Self::Terminal => ProgressDrawTarget::stderr(),
+            Self::Terminal => margin::stderr(),
             Self::Nowhere => ProgressDrawTarget::hidden(),
             #[cfg(test)]
             Self::Memory(terminal) => ProgressDrawTarget::term_like(Box::new(terminal.clone())),
@@ -88,7 +91,7 @@ impl Progress {
         bar.update(|state| state.set_pos(before.length));
         // What is there already says nothing of how long the rest takes.
         bar.reset_eta();
-        if matches!(screen, Screen::Terminal) && !bar.is_hidden() {
+        if matches!(screen, Screen::Terminal) && length > 1 {
             bar.enable_steady_tick(REDRAWN_EVERY);
         }
         Self { bar, before }

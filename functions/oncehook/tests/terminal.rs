@@ -70,8 +70,8 @@ fn shown(bytes: &[u8]) -> String {
     terminal.screen().contents().trim_end().to_owned()
 }
 
-/// A terminal: the end that a program writes to, and what came out at the other.
-fn terminal() -> (File, Arc<Written>) {
+/// A terminal: the end that a program has, what came out at the other, and its keyboard.
+fn terminal() -> (File, Arc<Written>, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
@@ -82,6 +82,7 @@ fn terminal() -> (File, Arc<Written>) {
     let theirs = File::options().read(true).write(true).open(path).unwrap();
     let written = Arc::new(Written::default());
     let (mut ours, kept) = (File::from(ours), Arc::clone(&written));
+    let keyboard = ours.try_clone().unwrap();
     // Ends once nobody holds the other end.
     thread::spawn(move || {
         let mut buffer = [0; 4_096];
@@ -93,7 +94,7 @@ fn terminal() -> (File, Arc<Written>) {
         kept.is_closed.store(true, Ordering::SeqCst);
         kept.more.notify_all();
     });
-    (theirs, written)
+    (theirs, written, keyboard)
 }
 
 /// A stack that takes every delivery, and keeps one of them waiting until it is told to go on.
@@ -131,18 +132,18 @@ fn answer(mut stream: TcpStream) {
 /// `oncehook` in an empty environment, its standard output kept.
 fn oncehook(words: &[&str], terminal: impl Into<Stdio>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oncehook"));
-    command.current_dir(ROOT).env_clear().env("TERM", "xterm").args(words);
+    command.current_dir(ROOT).env_clear().args(words);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(terminal);
     command
 }
 
-/// Many deliveries of a sample.
-fn send(url: &str, options: &[&str], terminal: impl Into<Stdio>) -> Child {
+/// Many deliveries of a sample, on this kind of terminal.
+fn send(url: &str, options: &[&str], kind: &str, terminal: impl Into<Stdio>) -> Child {
     let times = DELIVERIES.to_string();
     let words = ["send", "events/github_push.json", "--secrets", "infra/local-secrets.json"];
     let words = [&words[..], &["--id", "load-{n}", "--times", &times], options].concat();
     // The command holds an end of the terminal as long as it lives.
-    oncehook(&words, terminal).env("ONCEHOOK_URL", url).spawn().unwrap()
+    oncehook(&words, terminal).env("TERM", kind).env("ONCEHOOK_URL", url).spawn().unwrap()
 }
 
 fn interrupt(child: &Child) {
@@ -158,9 +159,9 @@ fn end(child: Child) -> (ExitStatus, String) {
 
 #[test]
 fn a_bar_is_on_the_terminal_while_the_work_lasts_and_gone_before_the_report() {
-    let (theirs, written) = terminal();
+    let (theirs, written, _) = terminal();
     let (url, go_on) = stack();
-    let child = send(&url, &[], theirs);
+    let child = send(&url, &[], "xterm", theirs);
     written.until("]  50 %  20 of 40 delivered");
     let screen = written.screen();
     assert!(screen.starts_with("[████████░░░░░░░░]  50 %"), "{screen}");
@@ -180,10 +181,13 @@ fn a_bar_is_on_the_terminal_while_the_work_lasts_and_gone_before_the_report() {
 
 #[test]
 fn ctrl_c_clears_the_bar_says_how_far_it_is_and_ends_with_130() {
-    let (theirs, written) = terminal();
+    let (theirs, written, mut keyboard) = terminal();
     let (url, _go_on) = stack();
-    let child = send(&url, &[], theirs);
+    let child = send(&url, &[], "xterm", theirs);
     written.until("]  50 %  20 of 40 delivered");
+    // The terminal shows what is typed; the signal it sends to its session, of which this child is none.
+    keyboard.write_all(b"\x03").unwrap();
+    written.until("^C");
     interrupt(&child);
     let (status, report) = end(child);
     assert_eq!(status.code(), Some(130), "it ends by itself, not by the signal");
@@ -194,23 +198,17 @@ fn ctrl_c_clears_the_bar_says_how_far_it_is_and_ends_with_130() {
 
 #[test]
 fn nothing_is_drawn_for_a_program_a_file_or_a_terminal_that_cannot_move_its_cursor() {
-    for (options, term) in [(&["--json"][..], "xterm"), (&[], "dumb")] {
-        let (theirs, written) = terminal();
+    for (options, kind) in [(&["--json"][..], "xterm"), (&[], "dumb")] {
+        let (theirs, written, _) = terminal();
         let (url, go_on) = stack();
         go_on.send(()).unwrap();
-        let times = DELIVERIES.to_string();
-        let words = ["send", "events/github_push.json", "--secrets", "infra/local-secrets.json"];
-        let words = [&words[..], &["--times", &times], options].concat();
-        let mut command = oncehook(&words, theirs);
-        let (status, report) =
-            end(command.env("TERM", term).env("ONCEHOOK_URL", &url).spawn().unwrap());
-        drop(command);
+        let (status, report) = end(send(&url, options, kind, theirs));
         assert_eq!(status.code(), Some(0), "{report}");
-        assert_eq!(written.whole(), "", "{options:?} {term}");
+        assert_eq!(written.whole(), "", "{options:?} {kind}");
     }
     let (url, go_on) = stack();
     go_on.send(()).unwrap();
-    let output = send(&url, &[], Stdio::piped()).wait_with_output().unwrap();
+    let output = send(&url, &[], "xterm", Stdio::piped()).wait_with_output().unwrap();
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "", "a pipe");
 }
 

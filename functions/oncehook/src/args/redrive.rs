@@ -21,7 +21,8 @@ last failed under that build, permanent failures too: the rest a new build bring
 SQS's own move task where there is one. Second bodies of a known id and events nobody can use never
 worked and stay; resolve them, or name their keys.
 
-Each row keeps who, when and why. Redriving in the SQS console works too, and leaves no name."
+Each row keeps who, when and why. Ctrl-C ends it with exit code 130; the same command does the rest,
+since what was brought back is dead no more. Redriving in the SQS console works too, and leaves no name."
 )]
 pub(crate) struct Redrive {
     /// Ledger keys: `<source>#<event id>`
