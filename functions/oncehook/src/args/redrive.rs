@@ -15,14 +15,14 @@ Examples:
   oncehook dead redrive --release 3f9c2a7d41be --by anna --reason 'mapping mended' --execute
   oncehook dead redrive --all --by anna --reason 'the price service is back' --execute
 
---release and --all say first what they would do, and do it with --execute. --release brings back what
-last failed under that build, permanent failures too: the rest a new build brings back by itself.
---all brings back every event that died at work and moves the dead-letter queue's messages back, by
-SQS's own move task where there is one. Second bodies of a known id and events nobody can use never
-worked and stay; resolve them, or name their keys.
+--release and --all say first what they would do, and do it with --execute. --release brings back
+what last failed under that build, permanent failures too: the rest a new build brings back by
+itself. --all brings back every event that died at work and moves the dead-letter queue's messages
+back, by SQS's own move task where there is one. Second bodies of a known id and events nobody can
+use never worked and stay; resolve them, or name their keys. Ctrl-C ends either with exit code 130;
+the same command does the rest, since what was brought back is dead no more.
 
-Each row keeps who, when and why. Ctrl-C ends it with exit code 130; the same command does the rest,
-since what was brought back is dead no more. Redriving in the SQS console works too, and leaves no name."
+Each row keeps who, when and why. Redriving in the SQS console works too, and leaves no name."
 )]
 pub(crate) struct Redrive {
     /// Ledger keys: `<source>#<event id>`

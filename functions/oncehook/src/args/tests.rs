@@ -40,6 +40,17 @@ fn every_command_has_help_and_every_leaf_has_an_example_or_inherits_one() {
 }
 
 #[test]
+fn what_stands_below_the_options_is_no_wider_than_the_help() {
+    fn look(command: &clap::Command) {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let wide = text.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(wide, None, "{}: broken in its middle", command.get_name());
+        command.get_subcommands().for_each(look);
+    }
+    look(&Cli::command());
+}
+
+#[test]
 fn the_examples_in_the_help_are_themselves_valid() {
     let mut seen = 0;
     for path in paths(&Cli::command(), &["oncehook".to_owned()])
