@@ -15,6 +15,7 @@ mod alarms;
 mod calls;
 mod command;
 mod fuzz;
+mod interrupt;
 mod keep;
 mod order;
 mod paypal;
@@ -85,6 +86,11 @@ fn main() -> ExitCode {
         replay::paddle_asks_for_patience_breaks_off_and_is_read_to_the_end,
         replay::killed_time_and_again_it_ends_complete_and_nothing_is_applied_twice,
         replay::of_4812_events_22_are_new_and_the_chart_shows_the_hole,
+        interrupt::a_replay_from_a_provider_goes_on_by_the_command_it_names,
+        interrupt::a_replay_from_the_ledger_goes_on_with_its_run_in_its_window,
+        interrupt::a_backfill_goes_on_at_its_line_and_sets_nothing_twice,
+        interrupt::a_comparison_that_waits_for_the_provider_does_not_keep_the_operator,
+        interrupt::a_stream_is_left_with_every_line_whole_and_no_complaint,
         reconcile::a_gap_is_claimed_said_and_counted,
         reconcile::a_person_compares_one_source_now,
         fuzz::random_requests_are_never_a_5xx_and_write_nothing,

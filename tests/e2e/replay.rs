@@ -27,7 +27,7 @@ const MINUTE_MS: u64 = 60_000;
 const AT_ONCE: usize = 48;
 
 /// A subscription of its own is born at `at_ms`.
-fn born(run: &str, n: usize, at_ms: u64) -> Value {
+pub(crate) fn born(run: &str, n: usize, at_ms: u64) -> Value {
     json!({
         "id": format!("evt_{run}_{n:05}"), "object": "event", "api_version": "2026-06-30",
         "type": "customer.subscription.created", "created": at_ms / 1_000, "livemode": true,
@@ -44,7 +44,7 @@ fn other(run: &str, n: usize, at_ms: u64) -> Value {
     event
 }
 
-async fn deliver(suite: &Suite, events: &[Value]) {
+pub(crate) async fn deliver(suite: &Suite, events: &[Value]) {
     let deliveries = stream::iter(events.to_vec()).map(|event| async move {
         for _ in 0..5 {
             let answer = suite.post_bytes(STRIPE, &[], event.to_string().into_bytes()).await;
@@ -81,20 +81,20 @@ async fn plant_ignored(suite: &Suite, events: &[Value]) {
 }
 
 /// The provider lists these, the newest last.
-fn list(suite: &Suite, events: &[Value]) {
+pub(crate) fn list(suite: &Suite, events: &[Value]) {
     suite.providers.stripe.with(|api| {
         api.items = events.iter().rev().cloned().collect();
         (api.trouble, api.requests) = (None, 0);
     });
 }
 
-fn figures(ran: &Ran) -> [u64; 4] {
+pub(crate) fn figures(ran: &Ran) -> [u64; 4] {
     let report = ran.json();
     ["fetched", "new", "duplicate", "failed"].map(|name| report[name].as_u64().unwrap())
 }
 
 /// A place for a checkpoint of one's own.
-fn place(suite: &Suite) -> (tempfile::TempDir, String) {
+pub(crate) fn place(suite: &Suite) -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(suite.id("checkpoint")).to_str().unwrap().to_owned();
     (dir, path)
@@ -106,13 +106,13 @@ fn replay<'a>(since: &'a str, checkpoint: &'a str) -> Vec<&'a str> {
     [what.as_slice(), &words].concat()
 }
 
-async fn settled(suite: &Suite, event: &Value) -> ledger::Row {
+pub(crate) async fn settled(suite: &Suite, event: &Value) -> ledger::Row {
     let key = format!("{STRIPE}#{}", event["id"].as_str().unwrap());
     suite.stack.row_in(&key, Status::Settled).await
 }
 
 /// Each subscription was changed once: born, and touched by nothing since.
-async fn applied_once(suite: &Suite, events: &[Value]) {
+pub(crate) async fn applied_once(suite: &Suite, events: &[Value]) {
     for event in events {
         assert_eq!(settled(suite, event).await.life.outcome, Some(Outcome::Applied));
         let id = event["data"]["object"]["id"].as_str().unwrap();

@@ -53,3 +53,23 @@ fn killed_at_ten_random_points_it_ends_complete_and_nothing_is_applied_twice() {
         assert_eq!((rows(&desk.world), applied(&desk.world)), (EVENTS, Some(EVENTS as u64)));
     }
 }
+
+#[test]
+fn a_run_keeps_its_name_before_its_first_page_and_knows_what_it_fed_in_of_it() {
+    // At its first call, which asks for the page, and at posts of the page: before and after each.
+    for call in [1, 2, 3, 20, 41, 60] {
+        let at = |n: usize| NOW.minus(3_600_000).plus(n as u64 * 9_000);
+        let desk = desk((0..80).map(|n| payment(n, at(n))).collect());
+        let pages = Pages::default();
+        let begun = begin(&desk, 3);
+        desk.die_at(call);
+        assert!(desk.replay(&begun, &pages).is_none(), "killed at call {call}");
+        let kept = pages.last().map(|kept| (kept.run, kept.next));
+        assert_eq!(kept, Some((begun.run, begun.next)), "killed at call {call}");
+        desk.die_at(u64::MAX);
+        let done = desk.replay(&pages.last().unwrap(), &pages).unwrap().unwrap();
+        let tally = (done.tally.fetched, done.tally.new, done.tally.duplicate);
+        assert_eq!(tally, (80, 80, 0), "killed at call {call}: none was there before the run");
+        assert_eq!(applied(&desk.world), Some(80));
+    }
+}

@@ -42,7 +42,8 @@ Exit codes:
   0  fine
   1  something needs attention
   2  the call is wrong
-  3  AWS cannot be reached";
+  3  AWS cannot be reached
+130  interrupted: it says how far it is, and with which command it goes on";
 
 /// `{n}`, as it is typed. Help turns the bare letters into a line break; a style that begins and ends
 /// with nothing between stands in them, so that it does not, and shows nowhere.

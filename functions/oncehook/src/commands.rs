@@ -27,6 +27,7 @@ use crate::{
     context::Context,
     failure::Failure,
     http::Http,
+    operator::Operator,
     output::{self, Report},
 };
 use aws::Resource;
@@ -43,8 +44,12 @@ const LEDGER_AND_QUEUES: &[Resource] =
 /// Runs one command and prints what it found.
 pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
     let global = cli.global;
+    let operator = Operator::here(global.json);
     match cli.command {
-        Command::Send(args) => print(&send::run(&resolve(&global).await?, &args).await?, &global),
+        Command::Send(args) => {
+            let context = resolve(&global).await?;
+            print(&send::run(&context, &args, &operator).await?, &global)
+        }
         Command::Verify(args) => match &args.vectors {
             Some(path) => print(&vectors::run(path)?, &global),
             None => print(&verify::run(&resolve(&global).await?, &args).await?, &global),
@@ -54,7 +59,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
             let aws = resolve(&global).await?.connect(STATE).await?;
             print(&state_show::run(&aws, &key).await?, &global)
         }
-        Command::Dead(args) => dead(&args, &global).await,
+        Command::Dead(args) => dead(&args, &global, &operator).await,
         Command::Stuck(args) => {
             let context = resolve(&global).await?;
             let aws = context.connect(LEDGER).await?;
@@ -63,38 +68,40 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
         Command::BackfillVersions(args) => {
             let context = resolve(&global).await?;
             let aws = context.connect(STATE).await?;
-            let done = backfill::run(&aws, &context.config, &args).await?;
+            let done = backfill::run(&aws, &context.config, &args, &operator).await?;
             print(&done, &global)
         }
-        Command::Tail(args) => tail(&args, &global).await,
+        Command::Tail(args) => tail(&args, &global, &operator).await,
         Command::Doctor(_) => print(&doctor::run(&resolve(&global).await?).await?, &global),
         Command::Replay(args) if args.providers => print(&replay::providers()?, &global),
         Command::Replay(args) if args.from_ledger => {
             let context = resolve(&global).await?;
             let aws = context.connect(LEDGER_AND_QUEUE).await?;
             let policy = &context.settings.policy;
-            let ran = replay_ledger::run(&aws, &context.config, policy, &args.into()).await?;
-            print(&ran, &global)
+            let args = args.into();
+            let ran = replay_ledger::run(&aws, &context.config, policy, &args, &operator);
+            print(&Box::pin(ran).await?, &global)
         }
         Command::Replay(args) => {
             let context = resolve(&global).await?;
-            print(&Box::pin(replay::run(&context, &args)).await?, &global)
+            print(&Box::pin(replay::run(&context, &args, &operator)).await?, &global)
         }
         Command::Reconcile(args) => {
             let context = resolve(&global).await?;
-            print(&Box::pin(reconcile::run(&context, &args)).await?, &global)
+            print(&Box::pin(reconcile::run(&context, &args, &operator)).await?, &global)
         }
         Command::Env(_) => print(&env::run(&global).await?, &global),
         Command::Completions(args) => print(&completions::run(&args), &global),
     }
 }
 
-async fn tail(args: &Tail, global: &Global) -> Result<Attention, Failure> {
+async fn tail(args: &Tail, global: &Global, operator: &Operator) -> Result<Attention, Failure> {
     let context = resolve(global).await?;
     let aws = context.connect(LEDGER).await?;
     let wire = Http::new(args.forward.as_deref().unwrap_or_default())?;
     let policy = &context.settings.policy;
-    tail::run(&aws, &context.config, policy, &wire, args, global.json).await
+    let (config, json) = (&context.config, global.json);
+    Box::pin(tail::run(&aws, config, policy, &wire, args, json, operator)).await
 }
 
 async fn events(args: &Events, global: &Global) -> Result<Attention, Failure> {
@@ -108,7 +115,7 @@ async fn events(args: &Events, global: &Global) -> Result<Attention, Failure> {
     }
 }
 
-async fn dead(args: &Dead, global: &Global) -> Result<Attention, Failure> {
+async fn dead(args: &Dead, global: &Global, operator: &Operator) -> Result<Attention, Failure> {
     let context = resolve(global).await?;
     let needed = match args {
         Dead::Redrive(args) if args.which() == Which::Keys => LEDGER_AND_QUEUE,
@@ -124,7 +131,10 @@ async fn dead(args: &Dead, global: &Global) -> Result<Attention, Failure> {
         Dead::Redrive(args) if args.which() == Which::Keys => {
             print(&dead_by_hand::redrive(&aws, args).await?, global)
         }
-        Dead::Redrive(args) => print(&dead_redrive::run(&aws, args).await?, global),
+        Dead::Redrive(args) => {
+            let done = Box::pin(dead_redrive::run(&aws, args, operator));
+            print(&done.await?, global)
+        }
         Dead::Resolve(args) => print(&dead_by_hand::resolve(&aws, args).await?, global),
     }
 }

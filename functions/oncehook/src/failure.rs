@@ -2,10 +2,11 @@
 //!
 //! A result that needs attention, such as a dead row or a refused signature, is no failure: it is
 //! what the command was asked for, and ends with exit code 1. A failure ends with 2 where the
-//! call was wrong and with 3 where AWS, or the receiver, could not be reached. The text is written
-//! for the person at the terminal: what was found, and the next step.
+//! call was wrong and with 3 where AWS, or the receiver, could not be reached; work that the operator
+//! interrupts ends with 130. The text is written for the person at the terminal: what was found, and
+//! the next step.
 
-use crate::paste;
+use crate::{operator::INTERRUPTED, paste};
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use std::{error::Error, process::ExitCode};
 use workflow::ports::{PortError, Trouble};
@@ -17,6 +18,8 @@ enum Kind {
     Usage,
     /// The other side does not answer, or refuses: exit code 3.
     Unreachable,
+    /// The operator has had enough: exit code 130.
+    Interrupted,
 }
 
 /// A command that could not do its work.
@@ -37,6 +40,16 @@ impl Failure {
     /// The other side could not be reached.
     pub(crate) fn unreachable(found: impl Into<String>) -> Self {
         Self { kind: Kind::Unreachable, found: found.into(), next: None }
+    }
+
+    /// The operator interrupted it, there: `found` goes on behind the word.
+    pub(crate) fn interrupted(found: &str) -> Self {
+        Self { kind: Kind::Interrupted, found: format!("interrupted {found}"), next: None }
+    }
+
+    /// Whether the operator wanted it so.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.kind == Kind::Interrupted
     }
 
     /// Adds the next step.
@@ -60,6 +73,7 @@ impl Failure {
         match self.kind {
             Kind::Usage => 2,
             Kind::Unreachable => 3,
+            Kind::Interrupted => INTERRUPTED,
         }
     }
 }

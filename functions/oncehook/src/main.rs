@@ -2,7 +2,7 @@
 //!
 //! Reads what was typed ([`args`]), resolves what it stands on ([`context`]), runs one command
 //! ([`commands`]) and prints its report ([`output`]). Exit codes: 0 fine, 1 something needs
-//! attention, 2 the call is wrong, 3 AWS cannot be reached.
+//! attention, 2 the call is wrong, 3 AWS cannot be reached, 130 interrupted.
 
 mod args;
 mod commands;
@@ -12,9 +12,11 @@ mod explain;
 mod failure;
 mod http;
 mod keys;
+mod operator;
 mod output;
 mod pace;
 mod paste;
+mod progress;
 mod rows;
 mod sample;
 mod stack;

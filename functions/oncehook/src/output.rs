@@ -1,7 +1,7 @@
 //! What a command found, as text for people or as one JSON document for programs.
 //!
 //! A command returns a [`Report`]: data that serialises, and that knows how to be read. Standard
-//! output carries the report alone; what went wrong and how long work goes on goes to standard
+//! output carries the report alone; what went wrong, and how far long work is, goes to standard
 //! error. Colour is left to `anstream`: only on a terminal, and `NO_COLOR` is respected.
 //!
 //! Text from a provider never reaches the terminal as it came: see [`shown`].
@@ -23,7 +23,8 @@ pub(crate) trait Report: Serialize {
     fn needs_attention(&self) -> bool;
     /// Writes it for people.
     fn write(&self, page: &mut Page);
-    /// Why the work ended early; what was done until then is what is reported.
+    /// Why the work ended early, by a failure or by the operator; what was done until then is what is
+    /// reported.
     fn stopped(&self) -> Option<&Failure> {
         None
     }
@@ -301,7 +302,12 @@ pub(crate) fn complain(failure: &Failure, json: bool) {
         format!("{}\n", serde_json::json!(failure))
     } else {
         let next = failure.next().map(|next| format!("{} {next}\n", Tone::Dim.paint(" next:")));
-        format!("{} {failure}\n{}", Tone::Bad.paint("error:"), next.unwrap_or_default())
+        let next = next.unwrap_or_default();
+        if failure.is_interrupted() {
+            format!("{}\n{next}", Tone::Warn.paint(&failure.to_string()))
+        } else {
+            format!("{} {failure}\n{next}", Tone::Bad.paint("error:"))
+        }
     };
     // With standard error gone there is nobody left to tell.
     let _told = anstream::stderr().lock().write_all(text.as_bytes());
@@ -311,15 +317,6 @@ pub(crate) fn complain(failure: &Failure, json: bool) {
 pub(crate) fn note(text: &str) {
     let text = format!("{}\n", Tone::Dim.paint(text));
     let _told = anstream::stderr().lock().write_all(text.as_bytes());
-}
-
-/// Says on a terminal's standard error how far long work is, over and over on one line.
-pub(crate) fn progress(text: &str) {
-    let stderr = io::stderr();
-    if io::IsTerminal::is_terminal(&stderr) {
-        let mut stderr = stderr.lock();
-        let _told = write!(stderr, "\r\x1b[2K{text}").and_then(|()| stderr.flush());
-    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 use crate::{
     args::{Cli, Command},
     commands::send,
+    delivery::Draft,
     failure::Failure,
     http::{Answered, Outgoing, Wire},
     keys,
+    operator::Operator,
     sample::Sample,
 };
 use clap::Parser as _;
@@ -115,7 +117,8 @@ impl Stack {
         let Some(source) = name.and_then(|name| config.source(name)) else { panic!("{line}") };
         let keys = keys::of(source, &config, SECRETS).await?;
         let now = || workflow::ports::Clock::now(&*self.twin);
-        send::deliver(self, URL, source, &keys, &sample, &args, now).await
+        let draft = Draft { url: URL, source, keys: &keys, forge: args.forge };
+        send::deliver(self, &draft, &sample, &args, &Operator::typing(&line), now).await
     }
 
     /// Works everything that is visible in the queue, once.

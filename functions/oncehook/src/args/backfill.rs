@@ -21,7 +21,8 @@ Lines of JSON, or CSV with a header, if the file's name ends in .csv:
 
 A version is written as the entity type's events write it (unit in infra/sources.toml). `state` may be \
 left out: what is stored then stays. An entity that is newer, or has ended, is left alone, so that the \
-command may run beside live traffic, and again after any interruption.")]
+command may run beside live traffic, and again after any interruption. Ctrl-C ends it with exit code 130 and the \
+command that goes on at the first line that is not done.")]
 pub(crate) struct Backfill {
     /// JSON lines, or CSV
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

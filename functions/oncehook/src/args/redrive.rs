@@ -19,7 +19,8 @@ Named keys are redriven at once. --release and --all say first what they would d
 --execute. --release brings back what last failed under that build, permanent failures too: the rest \
 a new build brings back by itself. --all brings back every event that died at work and moves the \
 dead-letter queue's messages back, by SQS's own move task where there is one. Second bodies of a known \
-id and events nobody can use never worked and stay; resolve them, or name their keys.
+id and events nobody can use never worked and stay; resolve them, or name their keys. Ctrl-C ends --release and --all with \
+exit code 130; the same command does the rest, since what was brought back is dead no more.
 
 Each row keeps who, when and why. Redriving in the SQS console works too, and leaves no name."
 )]

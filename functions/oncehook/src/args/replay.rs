@@ -22,8 +22,8 @@ Examples, from the provider:
 Reads the provider's own list of events, with the key in the outbound secret, and posts each to \
 the stack's replay route, under the source's token in the replay secret. The ledger discards what \
 it has. The stack must be deployed with ReplayRoute=on. Both ends of the window are included; its \
-end is fixed when the run begins. A run that was broken off goes on when the same command is run \
-again.
+end is fixed when the run begins. Ctrl-C ends it with exit code 130 and the command that goes on: the \
+same one, without --fresh. It goes on with a run that was killed, too.
 
 Examples, from the ledger:
   oncehook replay --from-ledger --since 2h --by anna --reason 'state restored'
@@ -38,8 +38,9 @@ Each event becomes a row of its own, `_r#RUN#KEY`; the event's own row is left a
 consumer applies it through the version guard: what the state knows already is superseded, an \
 older event never replaces a newer one, and so a changed `set` is not applied to a version that is \
 there. Events that add to an entity are refused: nothing could tell the replay from another event. \
-So are events that are unfinished or dead; `oncehook dead redrive` runs those. A run that was \
-interrupted goes on with --run and its name, and makes no row twice.")]
+So are events that are unfinished or dead; `oncehook dead redrive` runs those. Ctrl-C ends a run with \
+exit code 130 and the command that goes on: with the run's name, which makes no row twice, and with \
+the window's ends, since an age is another window by then.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Replay {
     /// The source whose provider is asked, and which the events are fed into
@@ -86,7 +87,7 @@ pub(crate) struct Replay {
     /// Only this status or outcome; several are joined by commas
     #[arg(long, help_heading = LEDGER, visible_alias = "outcome", value_name = "STATUS", value_delimiter = ',', value_parser = Standing::parse, requires = "from_ledger")]
     pub(crate) status: Vec<Standing>,
-    /// How many events at most
+    /// How many events at most, beside those that the run made before
     #[arg(long, help_heading = LEDGER, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "from_ledger")]
     pub(crate) limit: Option<u32>,
     /// The name of a run to go on with; a new one is made up unless given

@@ -20,7 +20,10 @@ was. Events that reach the index late, or share a millisecond, are shown all the
 --forward posts each event's body, byte for byte, with the headers the ledger keeps and the event's \
 key as x-oncehook-key. It was verified when it came in; the signature header is as old as the event, \
 so a program that checks its age must be told to trust this machine instead. Each try is made once: \
-what is not answered 2xx is said, and not sent again.")]
+what is not answered 2xx is said, and not sent again.
+
+Ctrl-C is how following ends: the exit code is 0, or 1 if anything was not answered 2xx. With --once \
+there is an end, and Ctrl-C before it is 130.")]
 pub(crate) struct Tail {
     #[command(flatten)]
     pub(crate) filter: Filter,

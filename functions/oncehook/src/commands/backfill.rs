@@ -9,7 +9,9 @@ mod lines;
 use crate::{
     args::Backfill as Args,
     failure::Failure,
-    output::{Fact, Page, Report, Table, Tone, count, progress, quoted, shown},
+    operator::{Change, Operator},
+    output::{Fact, Page, Report, Table, Tone, count, shown},
+    progress::Reached,
 };
 use config::{Config, Order};
 use futures::{StreamExt, stream};
@@ -26,8 +28,6 @@ use workflow::ports::{Clock, Ledger, PortError};
 const AT_ONCE: usize = 16;
 /// Malformed lines that are named; the others are counted.
 const PROBLEMS_MAX: usize = 20;
-/// How often a terminal is told.
-const PROGRESS_EVERY: u64 = 50;
 
 /// What became of the file.
 #[derive(Debug, Serialize)]
@@ -41,6 +41,13 @@ pub(crate) struct Done {
     ended: u64,
     malformed: u64,
     problems: Vec<Problem>,
+    /// Whether the file was worked to its end.
+    complete: bool,
+    /// The line behind the last that is done.
+    #[serde(skip)]
+    next_line: u64,
+    #[serde(skip)]
+    stopped: Option<Failure>,
 }
 
 /// A line that says nothing usable.
@@ -61,7 +68,35 @@ pub(crate) async fn run(
     ports: &(impl Ledger + Clock),
     config: &Config,
     args: &Args,
+    operator: &Operator,
 ) -> Result<Done, Failure> {
+    let mut done = Done::new(args);
+    let all = operator.interruptible(work(ports, config, args, operator, &mut done)).await;
+    done.complete = all.is_some();
+    match all {
+        Some(Ok(())) => {}
+        Some(Err(Stop::Failed(failure))) => return Err(failure),
+        Some(Err(Stop::Unreachable(error))) => {
+            let line = done.next_line;
+            let said = format!("stopped at line {line}, everything before it is done: {error}");
+            return Err(Failure::unreachable(said).with_next(done.go_on(operator)));
+        }
+        None => {
+            let said = format!("at line {}, everything before it is done", done.next_line);
+            let next = done.go_on(operator);
+            done.stopped = Some(Failure::interrupted(&said).with_next(next));
+        }
+    }
+    Ok(done)
+}
+
+async fn work(
+    ports: &(impl Ledger + Clock),
+    config: &Config,
+    args: &Args,
+    operator: &Operator,
+    done: &mut Done,
+) -> Result<(), Stop> {
     let all = lines::open(&args.file)?.skip_while(|line| line.number < args.from_line);
     let mut pace = tokio::time::interval(Duration::from_secs(1) / args.rate);
     // A pause of the network is not made up for by a burst.
@@ -79,28 +114,35 @@ pub(crate) async fn run(
             })
             .buffered(AT_ONCE),
     );
-    let mut done = Done::new(args);
+    let length = if operator.looks() { lines::count(&args.file) } else { 0 };
+    let before = Reached { length: args.from_line - 1, count: 0 };
+    let progress = operator.progress(length, before);
     while let Some((number, came)) = results.next().await {
-        match came {
-            Ok(came) => done.take(number, came),
-            Err(error) => {
-                progress("");
-                return Err(interrupted(&error, number, args));
-            }
-        }
-        if done.lines.is_multiple_of(PROGRESS_EVERY) {
-            progress(&format!("line {number}: {} set, {} malformed", done.set, done.malformed));
-        }
+        done.take(number, came?);
+        progress.reach(
+            Reached { length: number, count: done.lines },
+            &format!("line {number} of {length}: {} set, {} malformed", done.set, done.malformed),
+        );
     }
-    progress("");
-    Ok(done)
+    Ok(())
 }
 
-fn interrupted(error: &PortError, line: u64, args: &Args) -> Failure {
-    let said = format!("stopped at line {line}, everything before it is done: {error}");
-    let file = args.file.display().to_string();
-    let command = format!("oncehook backfill-versions {} --from-line {line}", quoted(&file));
-    Failure::unreachable(said).with_next(command)
+/// Why the lines end early.
+enum Stop {
+    Failed(Failure),
+    Unreachable(PortError),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<PortError> for Stop {
+    fn from(error: PortError) -> Self {
+        Self::Unreachable(error)
+    }
 }
 
 async fn one(
@@ -169,11 +211,20 @@ impl Done {
             ended: 0,
             malformed: 0,
             problems: Vec::new(),
+            complete: false,
+            next_line: args.from_line,
+            stopped: None,
         }
+    }
+
+    /// The command that goes on behind what is done.
+    fn go_on(&self, operator: &Operator) -> String {
+        operator.again(&[Change::Set("--from-line", self.next_line.to_string())])
     }
 
     fn take(&mut self, line: u64, came: Came) {
         self.lines += 1;
+        self.next_line = line + 1;
         match came {
             Came::Written(Ok(())) => self.set += 1,
             Came::Written(Err(BackfillRefusal::Already)) => self.already += 1,
@@ -192,6 +243,10 @@ impl Done {
 impl Report for Done {
     fn needs_attention(&self) -> bool {
         self.malformed > 0
+    }
+
+    fn stopped(&self) -> Option<&Failure> {
+        self.stopped.as_ref()
     }
 
     fn write(&self, page: &mut Page) {

@@ -12,8 +12,10 @@ use super::dead_by_hand::{Handled, redrive_one, revive_one};
 use crate::{
     args::{Redrive, Which},
     failure::Failure,
-    output::{Fact, Page, Report, Table, Tone, count, progress, shown},
+    operator::Operator,
+    output::{Fact, Page, Report, Table, Tone, count, shown},
     pace::Pace,
+    progress::Reached,
     rows,
 };
 use aws::Moved;
@@ -75,6 +77,8 @@ pub(crate) struct Done {
     more: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<Failure>,
+    /// Whether every dead row was looked at.
+    complete: bool,
     next: String,
 }
 
@@ -82,6 +86,7 @@ pub(crate) struct Done {
 pub(crate) async fn run(
     ports: &(impl Ledger + Outbox + Clock + Letters),
     args: &Redrive,
+    operator: &Operator,
 ) -> Result<Done, Failure> {
     let all = args.which() == Which::All;
     let entries =
@@ -101,29 +106,45 @@ pub(crate) async fn run(
         moved: None,
         more: entries.len() == ENTRIES_MAX,
         stopped: None,
+        complete: false,
         next: String::new(),
     };
     let keys: Vec<EventKey> = entries.into_iter().map(|entry| entry.key).collect();
     // From here on rows change: what was done is reported, whatever ends it.
-    done.stopped = work(ports, args, keys, &mut done).await.err();
-    progress("");
-    done.next = done.next();
+    let worked = operator.interruptible(work(ports, args, operator, keys, &mut done)).await;
+    if let Some(worked) = worked {
+        done.complete = worked.is_ok();
+        done.stopped = worked.err();
+        done.next = done.next();
+    } else {
+        // What was brought back is dead no more: the same command finds the rest.
+        done.next = operator.again(&[]);
+        done.stopped = Some(done.interruption().with_next(done.next.clone()));
+    }
     Ok(done)
 }
 
 async fn work(
     ports: &(impl Ledger + Outbox + Clock + Letters),
     args: &Redrive,
+    operator: &Operator,
     keys: Vec<EventKey>,
     done: &mut Done,
 ) -> Result<(), Failure> {
     let all = args.which() == Which::All;
+    let length = keys.len();
+    let progress = operator.progress(length as u64, Reached::default());
+    let mut looked_at = 0;
     let mut pace = Pace::new(args.rate);
     let reads = stream::iter(keys).map(|key| async move { ports.row(&key).await });
     let mut found = reads.buffered(rows::AT_ONCE).try_chunks(AT_A_TIME);
     while let Some(rows) = found.next().await {
         let rows = rows.map_err(|stopped| Failure::from(stopped.1))?;
-        for row in rows.into_iter().flatten().filter(|row| is_meant(row, args)) {
+        for row in rows {
+            looked_at += 1;
+            let said = format!("{looked_at} of {length} looked at, {} redriven", done.redriven);
+            progress.reach(Reached::of(looked_at), &said);
+            let Some(row) = row.filter(|row| is_meant(row, args)) else { continue };
             done.count(&row);
             if !args.execute {
                 continue;
@@ -135,9 +156,9 @@ async fn work(
                 redrive_one(ports, &row.evidence.key, args).await?
             };
             done.take(row, redriven, said);
-            progress(&format!("{} of {} redriven", done.redriven, done.selected));
         }
     }
+    drop(progress);
     if all && args.execute {
         done.moved = Some(told(ports.move_back(args.rate).await?));
     }
@@ -181,6 +202,15 @@ impl Done {
         } else if self.left.len() < NAMED_MAX {
             self.left.push(Handled { key: row.evidence.key, done, said });
         }
+    }
+
+    fn interruption(&self) -> Failure {
+        let letters = match (self.letters, &self.moved) {
+            (Some(1..), None) if self.executed => "; the dead-letter queue is not moved",
+            _ => "",
+        };
+        let redriven = count(self.redriven, "dead event", "dead events");
+        Failure::interrupted(&format!("behind {redriven} redriven{letters}"))
     }
 
     fn next(&self) -> String {
@@ -254,7 +284,10 @@ impl Report for Done {
             let said = format!("{}: {}", shown(left.key.as_str()), shown(&left.said));
             facts.push(Fact::new("left", said).in_tone(Tone::Warn));
         }
-        facts.push(Fact::new("next", self.next.clone()));
+        // Whoever interrupted it is told on standard error.
+        if !self.stopped.as_ref().is_some_and(Failure::is_interrupted) {
+            facts.push(Fact::new("next", self.next.clone()));
+        }
         page.facts(&facts);
     }
 }

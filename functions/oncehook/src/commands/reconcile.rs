@@ -2,12 +2,13 @@
 //!
 //! What is missing is claimed by the receiver's own use case, run here under the person's rights.
 
-use super::replay::{Shown, open, unlock};
+use super::replay::{Shown, far, open, unlock};
 use crate::{
     args::Reconcile as Args,
     context::{self, Context},
     failure::Failure,
-    output::{Fact, Page, Report, Tone, progress, shown},
+    operator::Operator,
+    output::{Fact, Page, Report, Tone, shown},
     time::{self, utc},
 };
 use aws::{Aws, Resource};
@@ -18,7 +19,7 @@ use workflow::{
     ports::Entropy,
     reconcile::{Claims, Completeness, compare},
     replay::{
-        FailedEvent, Look, Pace, Stop,
+        Checkpoint, FailedEvent, Look, Pace, Stop,
         pager::{Pager, Window},
     },
 };
@@ -44,7 +45,11 @@ pub(crate) struct Reconciled {
 }
 
 /// Compares.
-pub(crate) async fn run(context: &Context, args: &Args) -> Result<Reconciled, Failure> {
+pub(crate) async fn run(
+    context: &Context,
+    args: &Args,
+    operator: &Operator,
+) -> Result<Reconciled, Failure> {
     let source = context.source(&args.source)?;
     let opening = open(context, source)?;
     let aws = Arc::new(context.connect(if args.dry_run { LOOKING } else { CLAIMING }).await?);
@@ -56,17 +61,24 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Reconciled, Fa
         return Err(Failure::usage(found).with_next("--since is the earlier of the two"));
     }
     let window = Window::new(since, until);
-    let watch = Shown { window, began_at: now, keeps_until: opening.list.days };
+    let begun = Checkpoint::new(source.name.as_str(), String::new(), window, Vec::new());
+    let watch = Shown::new(operator, begun, now, opening.list.days);
     let pace = Pace { per_second: args.rate, at_once: AT_ONCE };
     let list = (Pager::new(opening.list.clone(), opening.address.clone(), window), access);
     let compared = if args.dry_run {
-        compare(&*aws, source, list, Look, &watch, pace).await
+        operator.interruptible(Box::pin(compare(&*aws, source, list, Look, &watch, pace))).await
     } else {
         let receiver = receiver(context, &aws);
         let claims = Claims::new(&receiver, source, note(&*aws));
-        compare(&*aws, source, list, claims, &watch, pace).await
+        operator.interruptible(Box::pin(compare(&*aws, source, list, claims, &watch, pace))).await
     };
-    progress("");
+    let compared = compared.ok_or_else(|| {
+        let said = format!(
+            "in the comparison: {}; what is claimed stays claimed",
+            far(&watch.last().tally)
+        );
+        Failure::interrupted(&said).with_next(operator.again(&[]))
+    })?;
     let (found, tally) = compared.map_err(|stop| match stop {
         Stop::Unreachable(said) | Stop::NotKept(said) => {
             Failure::unreachable(said).with_next("run it again: what is claimed stays claimed")

@@ -2,34 +2,36 @@
 //!
 //! What is shown is what the ledger said: new, or known. A dry run asks the ledger itself, a hundred
 //! keys at a time, and posts nothing. How far a run is lies in a file, so that the same command goes
-//! on where the last one was broken off.
+//! on where the last one was broken off. Ctrl-C breaks it off in the middle of a page, which is then
+//! read again: what was posted of it meets its own rows.
 
 mod chart;
 mod kept;
 mod providers;
 mod report;
+mod shown;
 
 pub(crate) use providers::run as providers;
+pub(super) use shown::Shown;
 
 use crate::{
     args::Replay as Args,
     context::Context,
     failure::Failure,
-    output::progress,
-    time::{self, utc},
+    operator::{Change, Operator},
+    time::utc,
 };
 use aws::{Aws, Resource};
 use config::Source;
 use kept::{Asked, Kept};
 use ledger::Millis;
 use report::Replayed;
-use std::io::{self, Write as _};
 use workflow::{
     outbound::{ApiKey, NoKey, api_key},
     ports::{Clock as _, Entropy as _, Secret},
     replay::{
         Access, Broken, Checkpoint, Feed, Look, Notebook, Opening, Pace, Posts, Replay, Stop,
-        Watch, Words,
+        Tally, Words,
         pager::{Pager, Window},
     },
 };
@@ -41,7 +43,11 @@ const POSTING: &[Resource] =
 const AT_ONCE: usize = 16;
 
 /// Reads the list and feeds the events in.
-pub(crate) async fn run(context: &Context, args: &Args) -> Result<Replayed, Failure> {
+pub(crate) async fn run(
+    context: &Context,
+    args: &Args,
+    operator: &Operator,
+) -> Result<Replayed, Failure> {
     let name = args.source.as_ref().ok_or_else(|| Failure::usage("--source is missing"))?;
     let source = context.source(name)?;
     let opening = open(context, source)?;
@@ -64,7 +70,7 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Replayed, Fail
         let till = utc(checkpoint.window.until);
         notes.push(format!("went on with the run that was broken off; its window ends at {till}"));
     }
-    let shown = Shown { window: checkpoint.window, began_at: now, keeps_until: opening.list.days };
+    let shown = Shown::new(operator, checkpoint.clone(), now, opening.list.days);
     let pager = Pager::new(opening.list.clone(), opening.address.clone(), checkpoint.window);
     let parts = Parts { aws: &aws, source, pager, access, shown: &shown, args };
     let done = if let Some(kept) = &kept {
@@ -76,24 +82,25 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Replayed, Fail
         };
         let posts = Posts::new(&aws, &shown, context.url()?, name.as_str(), &token, &words);
         let notebook = kept.notebook(&asked);
-        let done = interruptible(Box::pin(parts.run(posts, checkpoint.clone(), &notebook))).await;
-        done.unwrap_or_else(|| Ok(kept.last(&asked).unwrap_or(checkpoint)))
+        operator.interruptible(Box::pin(parts.run(posts, checkpoint, &notebook))).await
     } else {
-        let done = interruptible(Box::pin(parts.run(Look, checkpoint.clone(), &Nowhere))).await;
-        done.unwrap_or(Ok(checkpoint))
+        operator.interruptible(Box::pin(parts.run(Look, checkpoint, &Nowhere))).await
     };
-    progress("");
-    match done {
-        Ok(checkpoint) => {
-            if checkpoint.next.is_none()
-                && let Some(kept) = &kept
-            {
-                kept.forget()?;
-            }
-            Ok(Replayed::new(source, checkpoint, args.dry_run, notes))
+    // To begin anew is not to go on.
+    let again = operator.again(&[Change::Drop("--fresh")]);
+    let (checkpoint, interrupted) = match done {
+        Some(Ok(checkpoint)) => (checkpoint, None),
+        Some(Err(broken)) => return Err(broken_off(&broken, again)),
+        None => {
+            let last = shown.last();
+            let interrupted = interrupted(&last, args.dry_run).with_next(again);
+            (last, Some(interrupted))
         }
-        Err(broken) => Err(broken_off(&broken, args.dry_run)),
+    };
+    if let (None, Some(kept)) = (&checkpoint.next, &kept) {
+        kept.forget()?;
     }
+    Ok(Replayed::new(source, checkpoint, args.dry_run, notes, interrupted))
 }
 
 /// The list, or what there is instead.
@@ -171,17 +178,11 @@ fn beyond(opening: &Opening<'_>, window: Window, now: Millis, title: &str) -> Ve
     said.into_iter().collect()
 }
 
-fn broken_off(broken: &Broken, is_dry: bool) -> Failure {
+fn broken_off(broken: &Broken, again: String) -> Failure {
     let Broken { checkpoint, stop } = broken;
-    let tally = &checkpoint.tally;
-    let far = format!(
-        "so far {} fetched, {} new, {} duplicate, {} failed",
-        tally.fetched, tally.new, tally.duplicate, tally.failed
-    );
-    let next =
-        if is_dry { "run it again" } else { "run the same command again: it goes on from there" };
+    let far = far(&checkpoint.tally);
     match stop {
-        Stop::Unreachable(said) => Failure::unreachable(format!("{said}; {far}")).with_next(next),
+        Stop::Unreachable(said) => Failure::unreachable(format!("{said}; {far}")).with_next(again),
         Stop::NotKept(_) => Failure::usage(format!("{stop}; {far}"))
             .with_next("choose another place with --checkpoint"),
         Stop::Refused(said) => Failure::usage(format!("{said}; {far}")).with_next(
@@ -189,6 +190,23 @@ fn broken_off(broken: &Broken, is_dry: bool) -> Failure {
              stack needs ReplayRoute=on; where the provider refuses to go on, --fresh begins anew",
         ),
     }
+}
+
+/// How far a run is, in figures.
+pub(super) fn far(tally: &Tally) -> String {
+    format!(
+        "so far {} fetched, {} new, {} duplicate, {} failed",
+        tally.fetched, tally.new, tally.duplicate, tally.failed
+    )
+}
+
+fn interrupted(last: &Checkpoint, is_dry: bool) -> Failure {
+    let read = match last.oldest {
+        Some(oldest) => format!("in the window, which is read back to {}", utc(oldest)),
+        None => "before a page was done".to_owned(),
+    };
+    let kept = if is_dry { "; a dry run begins anew" } else { "" };
+    Failure::interrupted(&format!("{read}: {}{kept}", far(&last.tally)))
 }
 
 /// What a run stands on, whatever it feeds.
@@ -221,41 +239,11 @@ impl Parts<'_> {
     }
 }
 
-/// The run's end; `None` when the person interrupts it. A page that is cut off is read again.
-async fn interruptible<T>(run: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        done = run => Some(done),
-        _ = tokio::signal::ctrl_c() => None,
-    }
-}
-
 /// A dry run keeps nothing.
 pub(super) struct Nowhere;
 
 impl Notebook for Nowhere {
     async fn save(&self, _checkpoint: &Checkpoint) -> Result<(), String> {
         Ok(())
-    }
-}
-
-/// Tells standard error how it goes.
-pub(super) struct Shown {
-    /// What is read.
-    pub(super) window: Window,
-    /// When this process began.
-    pub(super) began_at: Millis,
-    /// How many days the provider keeps an event.
-    pub(super) keeps_until: Option<u32>,
-}
-
-impl Watch for Shown {
-    fn waits(&self, why: &str, ms: u64) {
-        progress("");
-        // With standard error gone there is nobody left to tell.
-        let _told = writeln!(io::stderr(), "{why}; waiting {}", time::span(ms));
-    }
-
-    fn reached(&self, checkpoint: &Checkpoint) {
-        progress(&chart::bar(self, checkpoint, crate::context::now()));
     }
 }

@@ -5,20 +5,26 @@
 //! conditional, so the run's name is all that is needed to go on after an interruption. One event
 //! that fails is named and the walk goes on; the numbers add up to what was selected.
 
+mod report;
+
+pub(crate) use report::Ran;
+
 use crate::{
     args::{FromLedger, Standing},
     commands::events_list::ordered,
     context,
     failure::Failure,
-    output::{Fact, Page, Report, Table, Tone, count, note, progress, quoted, shown},
+    operator::{Change, Operator},
+    output::{count, note, quoted},
     pace::Pace,
+    progress::{Progress, Reached},
     rows,
     time::{rfc3339, utc},
     window::Walk,
 };
 use config::Config;
 use ledger::{EventKey, Millis, Outcome, Policy, Row, RunName};
-use serde::Serialize;
+use report::{Failed, Refusals};
 use std::collections::BTreeMap;
 use workflow::{
     ledger_replay::{LedgerReplay, Replayed, WhyNot, why_not},
@@ -30,61 +36,16 @@ const AT_A_TIME: usize = 64;
 /// Keys named of those that failed or were refused.
 const NAMED_MAX: usize = 20;
 
-/// What a run did, or would do.
-#[derive(Debug, Serialize)]
-pub(crate) struct Ran {
-    run: String,
-    executed: bool,
-    by: String,
-    reason: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<String>,
-    /// Events that the options chose: the sum of the four numbers that follow.
-    selected: usize,
-    /// Made, or to be made.
-    replayed: usize,
-    /// Made by this run before.
-    before: usize,
-    refused: usize,
-    failed: usize,
-    /// Made, and left for the steward to send.
-    unsent: usize,
-    /// Named keys that no row has.
-    missing: Vec<EventKey>,
-    types: BTreeMap<String, usize>,
-    refusals: Vec<Refusals>,
-    failures: Vec<Failed>,
-    /// Set where --limit ended it.
-    more: bool,
-    next: String,
-    #[serde(skip)]
-    named: bool,
-}
-
-/// Events that were refused for one reason.
-#[derive(Debug, Serialize)]
-struct Refusals {
-    why: String,
-    count: usize,
-    /// The first of them.
-    keys: Vec<EventKey>,
-}
-
-/// An event that could not be replayed.
-#[derive(Debug, Serialize)]
-struct Failed {
-    key: EventKey,
-    error: String,
-}
-
-/// The parts of a run that stay the same.
+/// A run, and how far it is.
 struct Run<'a, P> {
     ports: &'a P,
     replay: LedgerReplay<'a>,
     args: &'a FromLedger,
+    operator: &'a Operator,
+    window: Option<(Millis, Millis)>,
     pace: Pace,
+    /// When the last event that was looked at came in.
+    reached: Option<Millis>,
     refusals: BTreeMap<WhyNot, (usize, Vec<EventKey>)>,
     ran: Ran,
 }
@@ -95,6 +56,7 @@ pub(crate) async fn run<P: Ledger + Outbox + Clock + Entropy>(
     config: &Config,
     policy: &Policy,
     args: &FromLedger,
+    operator: &Operator,
 ) -> Result<Ran, Failure> {
     let now = ports.now();
     let made_up = RunName::new(&made_up(now, ports.token().0));
@@ -106,18 +68,22 @@ pub(crate) async fn run<P: Ledger + Outbox + Clock + Entropy>(
     let window = args
         .since
         .map(|since| (since.resolve(now), args.until.map_or(now, |until| until.resolve(now))));
+    if let Some((since, until)) = window {
+        ordered(since, until)?;
+    }
     let ran = Ran::new(args, &run, window);
+    let (pace, refusals) = (Pace::new(args.rate), BTreeMap::new());
     let mut work =
-        Run { ports, replay, args, pace: Pace::new(args.rate), refusals: BTreeMap::new(), ran };
+        Run { ports, replay, args, operator, window, pace, reached: None, refusals, ran };
     if args.execute {
-        note(&format!("run {run}; should it be interrupted, go on with --run {run}"));
+        note(&format!("run {run}; should it be cut off, this goes on:\n  {}", work.go_on(None)));
     }
-    match window {
-        Some(window) => work.window(window).await?,
-        None => work.keys().await?,
-    }
-    progress("");
-    Ok(work.finish())
+    let done = match window {
+        Some(window) => operator.interruptible(work.window(window)).await,
+        None => operator.interruptible(work.keys()).await,
+    };
+    let is_done = done.transpose()?.is_some();
+    Ok(work.finish(is_done))
 }
 
 /// A name that sorts by time and that two people do not make up at once.
@@ -128,7 +94,7 @@ fn made_up(now: Millis, token: u128) -> String {
 
 impl<P: Ledger + Outbox + Clock + Entropy> Run<'_, P> {
     async fn window(&mut self, (since, until): (Millis, Millis)) -> Result<(), Failure> {
-        ordered(since, until)?;
+        let progress = self.operator.progress(until.since(since), Reached::default());
         let sources = context::sources(self.replay.config, self.args.filter.source.as_ref());
         let mut walk = Walk::new(sources, (since, until), false);
         loop {
@@ -143,33 +109,66 @@ impl<P: Ledger + Outbox + Clock + Entropy> Run<'_, P> {
                 if !self.args.filter.is_met_by(&row) {
                     continue;
                 }
-                if self.args.limit.is_some_and(|limit| self.ran.selected >= limit as usize) {
+                if self.limit_left() == Some(0) {
                     self.ran.more = true;
                     return Ok(());
                 }
                 self.one(&row).await;
+                let at = row.evidence.received_at;
+                self.reached = Some(at);
+                self.show(&progress, at.since(since));
             }
         }
     }
 
     async fn keys(&mut self) -> Result<(), Failure> {
-        for key in &self.args.keys {
+        let progress = self.operator.progress(self.args.keys.len() as u64, Reached::default());
+        for (n, key) in self.args.keys.iter().enumerate() {
             match self.ports.row(key).await? {
                 Some(row) if self.args.filter.is_met_by(&row) => self.one(&row).await,
                 Some(_) => {}
                 None => self.ran.missing.push(key.clone()),
             }
+            self.show(&progress, n as u64 + 1);
         }
         Ok(())
+    }
+
+    /// How many more events --limit lets in. What the run made before counts for nothing, or a run that
+    /// goes on would end where it ended.
+    fn limit_left(&self) -> Option<usize> {
+        let limit = self.args.limit? as usize;
+        Some(limit.saturating_sub(self.ran.selected - self.ran.before))
+    }
+
+    fn show(&self, progress: &Progress, length: u64) {
+        let ran = &self.ran;
+        let verb = if self.args.execute { "replayed" } else { "to replay" };
+        let said =
+            format!("{} {verb}, {} refused, {} failed", ran.replayed, ran.refused, ran.failed);
+        progress.reach(Reached { length, count: ran.selected as u64 }, &said);
+    }
+
+    /// The command that goes on with this run. Its window is named by its ends, which an age would move;
+    /// what is done of it is left out, unless something failed that is to be tried again.
+    fn go_on(&self, limit: Option<usize>) -> String {
+        let mut changes = vec![Change::Set("--run", self.replay.run.to_string())];
+        if let Some((since, until)) = self.window {
+            let done = self.reached.filter(|_| self.ran.failed == 0);
+            changes.push(Change::Set("--since", rfc3339(done.unwrap_or(since))));
+            changes.push(Change::Set("--until", rfc3339(until)));
+        }
+        changes.extend(limit.map(|limit| Change::Set("--limit", limit.to_string())));
+        self.operator.again(&changes)
     }
 
     /// One event; whatever becomes of it is counted.
     async fn one(&mut self, row: &Row) {
         let key = &row.evidence.key;
-        self.ran.selected += 1;
         let closed_too = self.ran.named
             || self.args.filter.status.contains(&Standing::Outcome(Outcome::Resolved));
         if let Some(why) = why_not(row, self.replay.config, closed_too) {
+            self.ran.selected += 1;
             self.ran.refused += 1;
             let (count, keys) = self.refusals.entry(why).or_default();
             *count += 1;
@@ -185,6 +184,8 @@ impl<P: Ledger + Outbox + Clock + Entropy> Run<'_, P> {
         } else {
             self.would_be(key).await.map_err(|error| error.to_string())
         };
+        // Not before it is known what becomes of it: the work may be let go of meanwhile.
+        self.ran.selected += 1;
         match done {
             Ok(Replayed::New { sent }) => {
                 self.ran.replayed += 1;
@@ -199,13 +200,6 @@ impl<P: Ledger + Outbox + Clock + Entropy> Run<'_, P> {
                 }
             }
         }
-        let verb = if self.args.execute { "replayed" } else { "to replay" };
-        progress(&format!(
-            "{} looked at, {} {verb}, now at {}",
-            self.ran.selected,
-            self.ran.replayed,
-            utc(row.evidence.received_at)
-        ));
     }
 
     /// What a preview says of an event: only a run that has a name may have made its row before.
@@ -215,7 +209,32 @@ impl<P: Ledger + Outbox + Clock + Entropy> Run<'_, P> {
         Ok(if is_there { Replayed::Before } else { Replayed::New { sent: true } })
     }
 
-    fn finish(self) -> Ran {
+    /// How far an interrupted run is, and with which command it goes on.
+    fn interruption(&self) -> Failure {
+        let ran = &self.ran;
+        let at = self.reached.map(|at| format!(", at {}", utc(at))).unwrap_or_default();
+        let looked_at = count(ran.selected, "event", "events");
+        if !self.args.execute {
+            let said = format!("behind {looked_at}{at}; it was a preview, nothing is written");
+            return Failure::interrupted(&said).with_next(self.operator.again(&[]));
+        }
+        let said = format!(
+            "behind {looked_at}{at}: {} replayed, {} there before, {} refused, {} failed; run {}",
+            ran.replayed, ran.before, ran.refused, ran.failed, ran.run
+        );
+        // What failed takes its place again.
+        let limit = self.limit_left().map(|left| left.max(1) + ran.failed);
+        Failure::interrupted(&said).with_next(self.go_on(limit))
+    }
+
+    fn finish(mut self, is_done: bool) -> Ran {
+        let interrupted = (!is_done).then(|| self.interruption());
+        self.ran.complete = is_done && !self.ran.more;
+        self.ran.next = match &interrupted {
+            Some(failure) => failure.next().unwrap_or_default().to_owned(),
+            None => self.next(),
+        };
+        self.ran.stopped = interrupted;
         let refusals = self.refusals.into_iter().map(|(why, (count, keys))| Refusals {
             why: why.to_string(),
             count,
@@ -223,51 +242,25 @@ impl<P: Ledger + Outbox + Clock + Entropy> Run<'_, P> {
         });
         let mut ran = self.ran;
         ran.refusals = refusals.collect();
-        ran.next = ran.next(self.args);
         ran
     }
-}
 
-impl Ran {
-    fn new(args: &FromLedger, run: &RunName, window: Option<(Millis, Millis)>) -> Self {
-        Self {
-            run: run.to_string(),
-            executed: args.execute,
-            by: args.by.clone(),
-            reason: args.reason.clone(),
-            since: window.map(|(since, _)| rfc3339(since)),
-            until: window.map(|(_, until)| rfc3339(until)),
-            selected: 0,
-            replayed: 0,
-            before: 0,
-            refused: 0,
-            failed: 0,
-            unsent: 0,
-            missing: Vec::new(),
-            types: BTreeMap::new(),
-            refusals: Vec::new(),
-            failures: Vec::new(),
-            more: false,
-            next: String::new(),
-            named: !args.keys.is_empty(),
-        }
-    }
-
-    fn next(&self, args: &FromLedger) -> String {
-        if !self.executed {
-            return match self.replayed {
+    fn next(&self) -> String {
+        let ran = &self.ran;
+        if !ran.executed {
+            return match ran.replayed {
                 0 => "nothing would be replayed".to_owned(),
                 _ => "nothing is written yet; the same with --execute does it".to_owned(),
             };
         }
-        if self.failed > 0 || self.more {
-            let what = if self.failed > 0 { "try what failed again" } else { "go on" };
-            return format!("{what}: the same command with --run {}", self.run);
+        if ran.failed > 0 || ran.more {
+            let what = if ran.failed > 0 { "try what failed again" } else { "go on" };
+            return format!("{what}:\n  {}", self.go_on(None));
         }
-        match (&args.keys.first(), self.replayed + self.before) {
+        match (&self.args.keys.first(), ran.replayed + ran.before) {
             (_, 0) => "nothing was replayed".to_owned(),
             (Some(key), _) => {
-                let key = format!("_r#{}#{key}", self.run);
+                let key = format!("_r#{}#{key}", ran.run);
                 format!("see how it went:\n  oncehook events show {}", quoted(&key))
             }
             (None, _) => {
@@ -275,66 +268,5 @@ impl Ran {
                     .to_owned()
             }
         }
-    }
-}
-
-impl Report for Ran {
-    fn needs_attention(&self) -> bool {
-        self.failed > 0 || !self.missing.is_empty() || (self.named && self.refused > 0)
-    }
-
-    fn write(&self, page: &mut Page) {
-        let what = if self.executed { "replayed" } else { "to replay" };
-        page.heading(format!(
-            "run {}: {} {what}",
-            self.run,
-            count(self.replayed, "event", "events")
-        ));
-        let mut table = Table::new(&["COUNT", "WHAT", "WHICH"]);
-        for (kind, number) in &self.types {
-            table.row(Tone::Good, [number.to_string(), what.to_owned(), shown(kind)]);
-        }
-        if self.before > 0 {
-            let cells = [
-                self.before.to_string(),
-                "there".to_owned(),
-                "this run made them before".to_owned(),
-            ];
-            table.row(Tone::Dim, cells);
-        }
-        for refusals in &self.refusals {
-            let cells = [refusals.count.to_string(), "refused".to_owned(), shown(&refusals.why)];
-            table.row(Tone::Warn, cells);
-        }
-        for failed in &self.failures {
-            let which = format!("{}: {}", shown(failed.key.as_str()), shown(&failed.error));
-            table.row(Tone::Bad, ["1".to_owned(), "failed".to_owned(), which]);
-        }
-        for key in &self.missing {
-            table.row(Tone::Bad, ["1".to_owned(), "missing".to_owned(), shown(key.as_str())]);
-        }
-        if !table.is_empty() {
-            page.table(&table);
-        }
-        let mut facts = Vec::new();
-        if let (Some(since), Some(until)) = (&self.since, &self.until) {
-            facts.push(Fact::new("window", format!("{since} to {until}")));
-        }
-        facts.push(Fact::new("selected", self.selected.to_string()));
-        if self.unsent > 0 {
-            let said =
-                format!("{} not sent; the steward sends them within two minutes", self.unsent);
-            facts.push(Fact::new("note", said).in_tone(Tone::Warn));
-        }
-        if self.failed > self.failures.len() {
-            let said = format!("{} failed; the first are named above", self.failed);
-            facts.push(Fact::new("note", said).in_tone(Tone::Bad));
-        }
-        if self.more {
-            facts
-                .push(Fact::new("note", "--limit ended it; there may be more").in_tone(Tone::Warn));
-        }
-        facts.push(Fact::new("next", self.next.clone()));
-        page.facts(&facts);
     }
 }

@@ -8,7 +8,9 @@ use crate::{
     delivery::{Delivery, Draft},
     failure::Failure,
     http::{Answered, Http, Wire},
-    output::{Fact, Page, Report, Table, Tone, count, progress, quoted, shown},
+    operator::Operator,
+    output::{Fact, Page, Report, Table, Tone, count, quoted, shown},
+    progress::Reached,
     sample::Sample,
 };
 use config::Source;
@@ -16,7 +18,6 @@ use futures::{StreamExt as _, stream};
 use ledger::{Millis, SourceName};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use verifier::Key;
 
 /// Deliveries shown one by one; more are summed up.
 const SHOWN_MAX: usize = 20;
@@ -30,6 +31,8 @@ pub(crate) struct Sent {
     /// The ledger keys of what was sent, as far as they differ.
     keys: Vec<String>,
     deliveries: Vec<Delivered>,
+    #[serde(skip)]
+    stopped: Option<Failure>,
 }
 
 /// One delivery and its answer.
@@ -49,13 +52,18 @@ struct Delivered {
 }
 
 /// Reads the sample and the keys, then sends.
-pub(crate) async fn run(context: &Context, args: &Send) -> Result<Sent, Failure> {
+pub(crate) async fn run(
+    context: &Context,
+    args: &Send,
+    operator: &Operator,
+) -> Result<Sent, Failure> {
     let sample = Sample::read(&args.file)?;
     let source = context.source(&source_name(args, &sample)?)?;
     let url = context.url()?;
     let keys = context.keys(&args.keys, source).await?;
     let wire = Http::new(url)?;
-    deliver(&wire, url, source, &keys, &sample, args, crate::context::now).await
+    let draft = Draft { url, source, keys: &keys, forge: args.forge };
+    deliver(&wire, &draft, &sample, args, operator, crate::context::now).await
 }
 
 fn source_name(args: &Send, sample: &Sample) -> Result<SourceName, Failure> {
@@ -71,14 +79,13 @@ fn source_name(args: &Send, sample: &Sample) -> Result<SourceName, Failure> {
 /// Sends `args.times` deliveries over `wire`.
 pub(crate) async fn deliver(
     wire: &impl Wire,
-    url: &str,
-    source: &Source,
-    keys: &[Key],
+    draft: &Draft<'_>,
     sample: &Sample,
     args: &Send,
+    operator: &Operator,
     now: impl Fn() -> Millis,
 ) -> Result<Sent, Failure> {
-    let draft = Draft { url, source, keys, forge: args.forge };
+    let (url, source) = (draft.url, draft.source);
     let mut deliveries = Vec::new();
     let prepared = (1..=args.times).map(|n| {
         let sample = numbered(sample, source, args, n)?;
@@ -91,13 +98,21 @@ pub(crate) async fn deliver(
             Ok::<_, Failure>(Delivered::new(n, delivery.key, answer))
         })
         .buffer_unordered(usize::from(args.parallel));
-    while let Some(delivered) = posts.next().await {
-        deliveries.push(delivered?);
-        if args.times > 1 {
-            progress(&format!("{} of {} delivered", deliveries.len(), args.times));
+    let progress = operator.progress(args.times.into(), Reached::default());
+    let all = operator.interruptible(async {
+        while let Some(delivered) = posts.next().await {
+            deliveries.push(delivered?);
+            let number = deliveries.len();
+            let said = format!("{number} of {} delivered", args.times);
+            progress.reach(Reached::of(number as u64), &said);
         }
-    }
-    progress("");
+        Ok::<_, Failure>(())
+    });
+    let interrupted = match all.await {
+        Some(done) => done.map(|()| None)?,
+        None => Some(interrupted(deliveries.len(), args)),
+    };
+    drop(posts);
     deliveries.sort_by_key(|delivered| delivered.n);
     let mut keys: Vec<String> = deliveries.iter().filter_map(|one| one.key.clone()).collect();
     keys.dedup();
@@ -107,8 +122,9 @@ pub(crate) async fn deliver(
         forged: args.forge,
         keys,
         deliveries,
+        stopped: interrupted,
     };
-    if sent.deliveries.iter().all(|delivered| delivered.error.is_some()) {
+    if sent.stopped.is_none() && sent.deliveries.iter().all(|delivered| delivered.error.is_some()) {
         let said = sent.deliveries.first().and_then(|delivered| delivered.error.clone());
         return Err(Failure::unreachable(format!(
             "{url} gave no answer: {}",
@@ -117,6 +133,16 @@ pub(crate) async fn deliver(
         .with_next("is the stack up, and is this its address? `echo $ONCEHOOK_URL`"));
     }
     Ok(sent)
+}
+
+/// What is under way is not taken back; it may have arrived.
+fn interrupted(answered: usize, args: &Send) -> Failure {
+    let left = args.times.saturating_sub(u32::try_from(answered).unwrap_or(u32::MAX));
+    let more = left.min(args.parallel.into());
+    Failure::interrupted(&format!(
+        "behind {answered} of {} deliveries; up to {more} more may have arrived",
+        args.times
+    ))
 }
 
 /// The sample with its changes, `{n}` filled in.
@@ -217,6 +243,10 @@ impl Report for Sent {
         self.deliveries.iter().any(|delivered| !self.is_as_wished(delivered))
     }
 
+    fn stopped(&self) -> Option<&Failure> {
+        self.stopped.as_ref()
+    }
+
     fn write(&self, page: &mut Page) {
         let times = count(self.deliveries.len(), "delivery", "deliveries");
         let forged = if self.forged { ", signature spoiled" } else { "" };
@@ -236,7 +266,9 @@ impl Report for Sent {
                 "authentic but unusable, and kept:\n  oncehook dead list".to_owned()
             }
         };
-        page.blank();
-        page.facts(&[Fact::new("next", next)]);
+        if self.stopped.is_none() {
+            page.blank();
+            page.facts(&[Fact::new("next", next)]);
+        }
     }
 }

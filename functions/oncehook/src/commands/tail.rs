@@ -4,15 +4,20 @@
 //! clocks are not one clock, so an event may reach the index behind others that are younger: each
 //! look begins a little before the last one and leaves out what was shown. A machine that slept asks
 //! from where it was, however long ago that is.
+//!
+//! Ctrl-C is how following ends: no work is left undone by it, so the exit code is what it would be
+//! had the stream ended there, 0, or 1 where something that was to be forwarded was not taken. With
+//! `--once` there is an end, and whoever does not wait for it has interrupted it.
 
 use crate::{
     args::Tail,
     context, explain,
     failure::Failure,
     http::{Outgoing, Wire},
-    output::{Tone, print_more, shown},
+    operator::{Change, Operator},
+    output::{Tone, count, print_more, shown},
     rows,
-    time::utc,
+    time::{rfc3339, utc},
     window::Walk,
 };
 use config::Config;
@@ -74,11 +79,43 @@ pub(crate) async fn run(
     wire: &impl Wire,
     args: &Tail,
     json: bool,
+    operator: &Operator,
 ) -> Result<bool, Failure> {
     let sources = context::sources(config, args.filter.source.as_ref());
-    let mut cursor = Cursor::new(sources, args.since.resolve(ports.now()));
+    let cursor = Cursor::new(sources, args.since.resolve(ports.now()));
+    let mut so_far = SoFar { shown: 0, until: cursor.begun, refused: false };
     let follower = Follower { policy, wire, args, json };
-    let mut refused = false;
+    match operator.interruptible(follow(ports, cursor, &follower, &mut so_far)).await {
+        Some(done) => done.map(|()| so_far.refused),
+        None if args.once => {
+            let events = count(so_far.shown, "event", "events");
+            let since = Change::Set("--since", rfc3339(so_far.until));
+            Err(Failure::interrupted(&format!("behind {events}, at {}", utc(so_far.until)))
+                .with_next(operator.again(&[since])))
+        }
+        None => {
+            operator.leaves();
+            Ok(so_far.refused)
+        }
+    }
+}
+
+/// What was shown so far.
+struct SoFar {
+    shown: usize,
+    /// When the last event shown came in.
+    until: Millis,
+    /// Whether something that was to be forwarded was not taken.
+    refused: bool,
+}
+
+async fn follow(
+    ports: &(impl Ledger + Clock),
+    mut cursor: Cursor,
+    follower: &Follower<'_, impl Wire>,
+    so_far: &mut SoFar,
+) -> Result<(), Failure> {
+    let args = follower.args;
     loop {
         let now = ports.now();
         let mut walk = cursor.walk(now);
@@ -94,15 +131,17 @@ pub(crate) async fn run(
                     continue;
                 }
                 let shown = follower.show(ports, &row).await?;
-                refused |= shown.is_refused;
+                so_far.shown += 1;
+                so_far.until = row.evidence.received_at;
+                so_far.refused |= shown.is_refused;
                 if !shown.is_read {
-                    return Ok(refused);
+                    return Ok(());
                 }
             }
         }
         cursor.looked(now);
         if args.once {
-            return Ok(refused);
+            return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(args.every)).await;
     }

@@ -3,7 +3,11 @@
 use crate::failure::Failure;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::{fs::File, io::BufReader, path::Path};
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader},
+    path::Path,
+};
 
 /// One line: where it stands, and what it says or why it says nothing.
 pub(crate) struct Line {
@@ -34,8 +38,30 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Iterator<Item = Line>>, Failur
     if is_csv { csv(file) } else { Ok(Box::new(json(file))) }
 }
 
+/// How many lines a file has. What is no file, such as a pipe, is not read for it: none.
+pub(crate) fn count(path: &Path) -> u64 {
+    let counted = || -> io::Result<u64> {
+        if !path.metadata()?.is_file() {
+            return Ok(0);
+        }
+        let mut reader = BufReader::with_capacity(1 << 16, File::open(path)?);
+        let (mut lines, mut last) = (0, b'\n');
+        loop {
+            let bytes = reader.fill_buf()?;
+            let Some(end) = bytes.last() else { break };
+            last = *end;
+            lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+            let read = bytes.len();
+            reader.consume(read);
+        }
+        // The last one may end without a line end.
+        Ok(lines + u64::from(last != b'\n'))
+    };
+    // Only a bar is drawn by it.
+    counted().unwrap_or(0)
+}
+
 fn json(file: File) -> impl Iterator<Item = Line> {
-    use std::io::BufRead;
     let lines = BufReader::new(file).lines().zip(1_u64..);
     lines.filter_map(|(text, number)| {
         let text = match text {

@@ -39,7 +39,7 @@ impl Drop for Written {
 async fn run_on(stack: &Stack, file: &Written, options: &str) -> Result<Done, Failure> {
     let line = format!("oncehook backfill-versions {} --rate 10000 {options}", file.0.display());
     let Command::BackfillVersions(args) = testing::command(&line) else { panic!("{line}") };
-    run(&*stack.twin, &testing::config(), &args).await
+    run(&*stack.twin, &testing::config(), &args, &Operator::typing(&line)).await
 }
 
 fn told(done: &Done) -> String {
@@ -158,6 +158,49 @@ async fn an_interruption_names_the_line_to_go_on_from_and_the_rest_completes_it(
     assert_eq!(done.lines, 61 - from);
     assert_eq!(done.set + done.already, done.lines);
     assert!(stack.twin.state("stripe-live#subscription#n60").is_some());
+}
+
+#[tokio::test]
+async fn who_leaves_is_told_the_line_and_the_command_that_does_the_rest() {
+    let stack = Stack::new();
+    let lines: Vec<String> = (1..=60)
+        .map(|n| format!(r#"{{"entity": "stripe-live#subscription#n{n}", "version": {n}}}"#))
+        .collect();
+    let file = Written::new("jsonl", &lines.join("\n"));
+    let line = format!("oncehook backfill-versions {} --rate 500", file.0.display());
+    let Command::BackfillVersions(args) = testing::command(&line) else { panic!("{line}") };
+    let twin = std::sync::Arc::clone(&stack.twin);
+    let terminal = indicatif::InMemoryTerm::new(5, 80);
+    let seen = terminal.clone();
+    let operator = Operator::typing(&line).looking_at(&terminal).leaving_when(move || {
+        let is_half = twin.state("stripe-live#subscription#n30").is_some();
+        is_half && seen.contents().contains(" of 60: ")
+    });
+    let done = run(&*stack.twin, &testing::config(), &args, &operator).await.unwrap();
+    let failure = done.stopped().unwrap();
+    assert_eq!((failure.code(), terminal.contents()), (130, String::new()));
+    let said = failure.to_string();
+    assert!(said.contains(&format!("interrupted at line {}, everything before", done.lines + 1)));
+    assert!(done.lines < 60 && !done.complete);
+    for n in 1..=done.lines {
+        assert!(stack.twin.state(&format!("stripe-live#subscription#n{n}")).is_some(), "{n}");
+    }
+    let next = failure.next().unwrap();
+    assert!(next.starts_with(&line), "{next}");
+    let Command::BackfillVersions(args) = testing::command(next) else { panic!("{next}") };
+    let rest = run(&*stack.twin, &testing::config(), &args, &Operator::typing(next)).await.unwrap();
+    assert!(rest.complete);
+    assert_eq!(done.lines + rest.lines, 60);
+    let revisions = (1..=60).map(|n| stack.twin.state(&format!("stripe-live#subscription#n{n}")));
+    assert!(revisions.into_iter().all(|entity| entity.unwrap().revision == 1));
+}
+
+#[test]
+fn lines_are_counted_with_the_last_that_has_no_end_and_a_pipe_is_left_alone() {
+    for (text, lines) in [("", 0), ("a", 1), ("a\n", 1), ("a\n\nb", 3)] {
+        assert_eq!(lines::count(&Written::new("jsonl", text).0), lines, "{text:?}");
+    }
+    assert_eq!(lines::count(std::path::Path::new("/dev/null")), 0);
 }
 
 #[tokio::test]

@@ -1,67 +1,18 @@
-//! Pictures made of blocks: how far a run is, and where in time the new events lie.
+//! A picture made of blocks: where in time the new events lie.
 
-use super::Shown;
 use crate::{
     output::{Page, Tone},
     time::{self, utc},
 };
 use ledger::Millis;
 use std::collections::BTreeMap;
-use workflow::replay::{Checkpoint, SLOT_MS};
+use workflow::replay::SLOT_MS;
 
-const BAR: usize = 24;
 const WIDTH: usize = 40;
 /// More lines than these are put together into longer slots.
 const LINES_MAX: usize = 60;
 /// Slots in a row without a new event are drawn up to this many.
 const EMPTY_MAX: u64 = 3;
-const DAY_MS: u64 = 86_400_000;
-
-/// One line: how much of the window is read. Lists begin with the newest, and none says how long it
-/// is, so the window's time is the measure, once the first page has shown where the list begins.
-pub(super) fn bar(shown: &Shown, checkpoint: &Checkpoint, now: Millis) -> String {
-    let tally = &checkpoint.tally;
-    let spent_ms = now.since(shown.began_at).max(1);
-    let rate = tally.fetched.saturating_mul(1_000) / spent_ms;
-    let done = share(checkpoint);
-    let full = usize::try_from(done.saturating_mul(BAR as u64) / 100).unwrap_or(BAR).min(BAR);
-    let mut line = format!(
-        "[{}{}] {done:>3} % of the window   {} fetched, {} new, {} duplicate, {} failed, {rate}/s",
-        "█".repeat(full),
-        "░".repeat(BAR - full),
-        tally.fetched,
-        tally.new,
-        tally.duplicate,
-        tally.failed,
-    );
-    if let Some(warning) = too_late(shown, done, spent_ms, now) {
-        line = format!("{line}   {warning}");
-    }
-    line
-}
-
-/// How much of the window is read, in hundredths.
-fn share(checkpoint: &Checkpoint) -> u64 {
-    let window = checkpoint.window;
-    match (&checkpoint.next, checkpoint.oldest) {
-        (None, _) => 100,
-        (Some(_), None) => 0,
-        (Some(_), Some(oldest)) => {
-            let read_ms = window.until.since(oldest.max(window.since));
-            (read_ms.saturating_mul(100) / window.ms().max(1)).min(99)
-        }
-    }
-}
-
-/// Whether the provider will forget the window's beginning before the run gets there.
-fn too_late(shown: &Shown, done: u64, spent_ms: u64, now: Millis) -> Option<String> {
-    let days = shown.keeps_until?;
-    let forgotten_at = shown.window.since.plus(u64::from(days).saturating_mul(DAY_MS));
-    let left_ms = spent_ms.saturating_mul(100_u64.saturating_sub(done)) / done.max(1);
-    (done > 0 && now.plus(left_ms) > forgotten_at).then(|| {
-        format!("too slow: the provider forgets the window's beginning at {}", utc(forgotten_at))
-    })
-}
 
 /// A slot of the chart.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -124,7 +75,6 @@ fn line(slot: u64, width: u64, new: u64, most: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use workflow::replay::pager::Window;
 
     fn drawn(slots: &[(u64, u64)]) -> Vec<String> {
         let mut page = Page::default();
@@ -152,38 +102,6 @@ mod tests {
             ]
         );
         assert!(drawn(&[]).is_empty());
-    }
-
-    fn run(read_ms: Option<u64>) -> (Shown, Checkpoint) {
-        let until = Millis(1_796_040_000_000);
-        let window = Window::new(until.minus(2 * DAY_MS), until);
-        let shown = Shown { window, began_at: until, keeps_until: Some(3) };
-        let mut checkpoint = Checkpoint::new("s", String::new(), window, Vec::new());
-        checkpoint.oldest = read_ms.map(|ms| until.minus(ms));
-        checkpoint.tally.fetched = 120;
-        (shown, checkpoint)
-    }
-
-    #[test]
-    fn the_bar_measures_the_windows_time() {
-        let (shown, checkpoint) = run(Some(DAY_MS));
-        let line = bar(&shown, &checkpoint, shown.began_at.plus(2_000));
-        assert!(
-            line.starts_with("[████████████░░░░░░░░░░░░]  50 % of the window   120 fetched"),
-            "{line}"
-        );
-        assert!(line.ends_with("60/s"), "{line}");
-        let (shown, checkpoint) = run(None);
-        assert!(bar(&shown, &checkpoint, shown.began_at).contains("]   0 % of the window"));
-    }
-
-    #[test]
-    fn a_run_too_slow_for_what_the_provider_keeps_says_so() {
-        // Two days back of three: one day is left for all of it.
-        let (shown, checkpoint) = run(Some(DAY_MS / 5));
-        let after = |ms| bar(&shown, &checkpoint, shown.began_at.plus(ms));
-        assert!(!after(3_600_000).contains("too slow"), "ten hours in all");
-        assert!(after(3 * 3_600_000).contains("too slow: the provider forgets"), "thirty hours");
     }
 
     #[test]

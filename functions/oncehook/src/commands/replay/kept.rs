@@ -77,12 +77,6 @@ impl Kept {
         )))
     }
 
-    /// What was kept last.
-    pub(super) fn last(&self, asked: &Asked) -> Option<Checkpoint> {
-        let document = self.read().ok().flatten().filter(|document| document.asked == *asked)?;
-        Checkpoint::parse(&document.checkpoint)
-    }
-
     /// The run is done.
     pub(super) fn forget(&self) -> Result<(), Failure> {
         match fs::remove_file(&self.path) {

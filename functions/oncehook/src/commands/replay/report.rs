@@ -2,6 +2,7 @@
 
 use super::chart::{self, Slot};
 use crate::{
+    failure::Failure,
     output::{Fact, Page, Report, Table, Tone, count, shown},
     time::{self, utc},
 };
@@ -42,6 +43,8 @@ pub(crate) struct Replayed {
     slots: BTreeMap<u64, u64>,
     #[serde(skip)]
     window: String,
+    #[serde(skip)]
+    stopped: Option<Failure>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,6 +61,7 @@ impl Replayed {
         checkpoint: Checkpoint,
         dry_run: bool,
         notes: Vec<String>,
+        stopped: Option<Failure>,
     ) -> Self {
         let Checkpoint { window, tally, next, .. } = checkpoint;
         let count = |(name, (fetched, new))| TypeCount { name, fetched, new };
@@ -82,6 +86,7 @@ impl Replayed {
             notes,
             slots: tally.slots,
             window: format!("{} until {}", utc(window.since), utc(window.until)),
+            stopped,
         }
     }
 
@@ -106,9 +111,6 @@ impl Replayed {
 
     fn next(&self) -> String {
         let source = &self.source;
-        if !self.complete {
-            return "interrupted; run the same command again: it goes on from there".to_owned();
-        }
         if self.failed > 0 {
             return "what failed is named above; what is kept and unusable:\n  oncehook dead list"
                 .to_owned();
@@ -124,9 +126,13 @@ impl Replayed {
 }
 
 impl Report for Replayed {
-    /// Failures, a window not read to its end, and what a dry run found missing.
+    /// Failures, and what a dry run found missing.
     fn needs_attention(&self) -> bool {
-        self.failed > 0 || !self.complete || (self.dry_run && self.new > 0)
+        self.failed > 0 || (self.dry_run && self.new > 0)
+    }
+
+    fn stopped(&self) -> Option<&Failure> {
+        self.stopped.as_ref()
     }
 
     fn write(&self, page: &mut Page) {
@@ -160,6 +166,8 @@ impl Report for Replayed {
         for note in &self.notes {
             page.facts(&[Fact::new("note", note.as_str()).in_tone(Tone::Warn)]);
         }
-        page.facts(&[Fact::new("next", self.next())]);
+        if self.stopped.is_none() {
+            page.facts(&[Fact::new("next", self.next())]);
+        }
     }
 }

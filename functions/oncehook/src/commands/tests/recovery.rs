@@ -4,8 +4,10 @@ use super::*;
 use crate::{
     commands::{dead_redrive, replay_ledger, tail},
     http::{Answered, Outgoing, Wire},
+    operator::Operator,
 };
 use aws::Moved;
+use ledger::Status;
 use std::sync::Mutex;
 use workflow::{
     ports::{Ledger as _, PortError, Trouble},
@@ -30,14 +32,19 @@ const WHO: &str = "--by ada --reason restored --rate 1000";
 
 pub(super) async fn replay(stack: &Stack, line: &str) -> replay_ledger::Ran {
     let line = format!("oncehook replay --from-ledger {WHO} {line}");
-    let Command::Replay(args) = testing::command(&line) else { panic!("{line}") };
-    replay_ledger::run(&*stack.twin, &testing::config(), &stack.policy, &args.into()).await.unwrap()
+    replay_by(stack, &line, &Operator::typing(&line)).await
+}
+
+async fn replay_by(stack: &Stack, line: &str, operator: &Operator) -> replay_ledger::Ran {
+    let Command::Replay(args) = testing::command(line) else { panic!("{line}") };
+    let (config, args) = (testing::config(), args.into());
+    replay_ledger::run(&*stack.twin, &config, &stack.policy, &args, operator).await.unwrap()
 }
 
 async fn redrive(stack: &Stack, line: &str) -> dead_redrive::Done {
     let line = format!("oncehook dead redrive --by ada --reason mended {line}");
     let Command::Dead(Dead::Redrive(args)) = testing::command(&line) else { panic!("{line}") };
-    dead_redrive::run(&*stack.twin, &args).await.unwrap()
+    dead_redrive::run(&*stack.twin, &args, &Operator::typing(&line)).await.unwrap()
 }
 
 /// A stack with forty settled pushes, a dead event, and one that nobody works yet.
@@ -79,7 +86,8 @@ async fn a_run_makes_each_row_once_however_often_it_is_interrupted_and_its_numbe
     let first = replay(&stack, "--since 1h --run r1 --limit 15 --execute").await;
     let (text, json) = read(&first);
     assert_eq!((&json["selected"], &json["more"]), (&15.into(), &true.into()), "{text}");
-    assert!(text.contains("the same command with --run r1"), "{text}");
+    let next = json["next"].as_str().unwrap();
+    assert!(next.contains("--run r1 --limit 15 --execute"), "{next}");
     // The store fails for one event: it is named, and the next is done all the same.
     let mut claims = 0;
     stack.twin.set_faults(move |step, _| {
@@ -100,6 +108,50 @@ async fn a_run_makes_each_row_once_however_often_it_is_interrupted_and_its_numbe
     assert_eq!((&json["replayed"], &json["before"]), (&1.into(), &39.into()), "{text}");
     assert_eq!(made(&stack), 40);
     assert_eq!(read(&replay(&stack, "--since 1h --run r1").await).1["before"], 40, "a preview");
+}
+
+#[tokio::test]
+async fn an_interrupted_run_names_the_command_that_does_the_rest_however_late_it_is_typed() {
+    let stack = filled().await;
+    let line = format!("oncehook replay --from-ledger {WHO} --since 1h --limit 30 --execute");
+    let twin = std::sync::Arc::clone(&stack.twin);
+    let terminal = indicatif::InMemoryTerm::new(5, 80);
+    let seen = terminal.clone();
+    let operator = Operator::typing(&line).looking_at(&terminal).leaving_when(move || {
+        let made = twin.rows().iter().filter(|row| row.evidence.key.replay_of().is_some()).count();
+        made > 10 && seen.contents().contains(" replayed, 0 refused, 0 failed")
+    });
+    let ran = replay_by(&stack, &line, &operator).await;
+    let failure = ran.stopped().unwrap();
+    assert_eq!(failure.code(), 130);
+    let (text, json) = read(&ran);
+    let replayed = json["replayed"].as_u64().unwrap();
+    assert!((10..30).contains(&replayed) && json["complete"] == false, "{text}");
+    assert!(failure.to_string().contains(&format!("{replayed} replayed, 0 there")), "{failure}");
+    assert_eq!(terminal.contents(), "", "the bar is gone");
+    // An hour later `--since 1h` would be another window; and the clock of the run's name, another run.
+    stack.twin.advance(3_600_000);
+    let next = failure.next().unwrap();
+    let went_on = replay_by(&stack, next, &Operator::typing(next)).await;
+    let (text, json) = read(&went_on);
+    assert!(went_on.stopped().is_none() && json["more"] == true, "{text}");
+    assert_eq!(made(&stack), 30, "as many as were asked for, each once: {next}");
+    let next = json["next"].as_str().unwrap().trim_start_matches("go on:").trim();
+    let next = next.replace("--limit 30", "");
+    let last = replay_by(&stack, &next, &Operator::typing(&next)).await;
+    assert!(last.stopped().is_none() && read(&last).1["complete"] == true);
+    assert_eq!(made(&stack), 40);
+}
+
+#[tokio::test]
+async fn a_preview_that_is_interrupted_says_that_nothing_is_written() {
+    let stack = filled().await;
+    let line = format!("oncehook replay --from-ledger {WHO} --since 1h");
+    let operator = Operator::typing(&line).leaving_when(|| true);
+    let ran = replay_by(&stack, &line, &operator).await;
+    let failure = ran.stopped().unwrap();
+    assert!(failure.to_string().contains("nothing is written"), "{failure}");
+    assert_eq!(failure.next(), Some(line.as_str()));
 }
 
 #[tokio::test]
@@ -156,6 +208,34 @@ async fn a_build_s_dead_come_back_together_permanent_ones_too_and_say_by_whom() 
 }
 
 #[tokio::test]
+async fn a_redrive_that_is_interrupted_is_ended_by_the_same_command() {
+    let stack = Stack::new();
+    post(&stack, "stripe_poison --id evt_i{n} --times 9").await.unwrap();
+    while stack.twin.queue_len() > 0 {
+        stack.consume().await;
+    }
+    let line = "oncehook dead redrive --by ada --reason mended --all --execute --rate 500";
+    let twin = std::sync::Arc::clone(&stack.twin);
+    let enough = move || {
+        let dead = twin.rows().iter().filter(|row| row.life.status == Status::Dead).count();
+        dead <= 5
+    };
+    let Command::Dead(Dead::Redrive(args)) = testing::command(line) else { panic!("{line}") };
+    let operator = Operator::typing(line).leaving_when(enough);
+    let done = dead_redrive::run(&*stack.twin, &args, &operator).await.unwrap();
+    let failure = done.stopped().unwrap();
+    assert_eq!((failure.code(), failure.next()), (130, Some(line)));
+    let said = failure.to_string();
+    assert!(said.contains("dead events redriven; the dead-letter queue is not moved"), "{said}");
+    assert_eq!(stack.twin.queue_len(), 0);
+    let (_, json) = read(&done);
+    let first = json["redriven"].as_u64().unwrap();
+    let (_, json) = read(&redrive(&stack, "--all --execute --rate 500").await);
+    assert_eq!(first + json["redriven"].as_u64().unwrap(), 9, "each once");
+    assert_eq!(stack.twin.queue_len(), 9, "with every message");
+}
+
+#[tokio::test]
 async fn all_dead_come_back_with_the_messages_of_the_dead_letter_queue() {
     let stack = Stack::new();
     post(&stack, "stripe_poison --id evt_q{n} --times 3").await.unwrap();
@@ -191,7 +271,7 @@ async fn redrive_broken_off(
     let line = format!("oncehook dead redrive --by ada --reason mended --rate 500 {line}");
     let Command::Dead(Dead::Redrive(args)) = testing::command(&line) else { panic!("{line}") };
     let (read, failure) = if args.keys.is_empty() {
-        let done = dead_redrive::run(&*stack.twin, &args).await.unwrap();
+        let done = dead_redrive::run(&*stack.twin, &args, &Operator::typing(&line)).await.unwrap();
         (read(&done), done.stopped().cloned())
     } else {
         let done = dead_by_hand::redrive(&*stack.twin, &args).await.unwrap();
@@ -259,7 +339,8 @@ async fn follow(stack: &Stack, taker: &Taker, line: &str) -> bool {
     let line = format!("oncehook tail --once {line}");
     let Command::Tail(args) = testing::command(&line) else { panic!("{line}") };
     let config = testing::config();
-    tail::run(&*stack.twin, &config, &stack.policy, taker, &args, false).await.unwrap()
+    let operator = Operator::typing(&line);
+    tail::run(&*stack.twin, &config, &stack.policy, taker, &args, false, &operator).await.unwrap()
 }
 
 #[tokio::test]
@@ -284,6 +365,22 @@ async fn tail_forwards_each_event_once_as_it_came_with_its_key_and_says_what_was
         !follow(&stack, &nothing, &format!("--since 1h --forward {url} --source shopify")).await
     );
     assert!(nothing.0.into_inner().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn leaving_a_stream_is_no_failure_and_leaving_what_has_an_end_is() {
+    let stack = filled().await;
+    let taker = Taker::default();
+    let url = "http://127.0.0.1:3000/hook";
+    for (line, code) in [("", None), ("--once", Some(130))] {
+        let line = format!("oncehook tail --source github --since 1h --forward {url} {line}");
+        let Command::Tail(args) = testing::command(&line) else { panic!("{line}") };
+        let operator = Operator::typing(&line).leaving_when(|| true);
+        let config = testing::config();
+        let (twin, policy) = (&*stack.twin, &stack.policy);
+        let ended = tail::run(twin, &config, policy, &taker, &args, false, &operator).await;
+        assert_eq!(ended.err().map(|failure| failure.code()), code, "{line}");
+    }
 }
 
 #[tokio::test]
