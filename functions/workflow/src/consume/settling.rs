@@ -300,9 +300,9 @@ fn refuse_to_count_twice(row: &Row, plans: &[Plan]) -> Result<(), ProjectionErro
         Plan::Versioned(_) | Plan::Fetched(_) | Plan::Sequenced(_) => None,
     });
     match (row.evidence.key.replay_of(), delta) {
-        (Some(_), Some(delta)) => Err(ProjectionError::CountsTwice {
-            entity_type: delta.entity.entity_type().to_owned(),
-        }),
+        (Some(_), Some(delta)) => {
+            Err(ProjectionError::CountsTwice { entity_type: delta.entity.entity_type().to_owned() })
+        }
         (_, None) | (None, _) => Ok(()),
     }
 }
