@@ -1,8 +1,8 @@
 //! The scheduled comparison: completeness as a figure, a gap as an alarm, and what cannot be compared
 //! as neither.
 
-use crate::shop::{NOW, SHOP, applied, deliver, payment, rows, world};
-use ledger::Origin;
+use crate::shop::{NOW, SHOP, applied, deliver, payment, rows, world, world_with};
+use ledger::{Origin, Policy};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use support::{Dialect, EventApi, ListAnswer, ListAsk, World, now};
@@ -18,6 +18,7 @@ use workflow::{
 
 const KEY: &str = "rk_test_51Oncehook";
 const MINUTE: u64 = 60_000;
+const DAY: u64 = 24 * 60 * MINUTE;
 
 /// A shop, its provider, and a reconciler.
 struct Hourly {
@@ -27,7 +28,10 @@ struct Hourly {
 }
 
 fn hourly(scope: Scope) -> Hourly {
-    let world = world();
+    hourly_in(world(), scope)
+}
+
+fn hourly_in(world: World, scope: Scope) -> Hourly {
     world.twin.set_secret_of(Secret::Outbound, &format!(r#"{{"shop":[{{"key":"{KEY}"}}]}}"#));
     let api = Arc::new(Mutex::new(EventApi::new(Dialect::Stripe, KEY)));
     let shared = Arc::clone(&api);
@@ -190,6 +194,66 @@ fn after_a_silence_of_hours_the_next_run_covers_all_of_them() {
     hourly.world.twin.advance(9 * 3_600_000);
     let lines = hourly.run(300_000);
     assert_eq!(figure(&lines, "ReconcileMissing"), Some(50.0), "{:?}", said(&lines));
+}
+
+/// A shop whose settled rows go after a week.
+fn forgetful() -> Hourly {
+    hourly_in(world_with(Policy { retention_days: 7, ..Policy::default() }), Scope::All)
+}
+
+#[test]
+fn what_was_settled_and_is_gone_is_not_missing_after_an_outage_longer_than_the_retention() {
+    let hourly = forgetful();
+    hourly.run(300_000);
+    hourly.api.lock().unwrap().key = "another".to_owned();
+    // Twenty days: every payment is delivered, counted, and forgotten a week later.
+    let mut events = Vec::new();
+    for n in 0..20 {
+        hourly.world.twin.advance(DAY);
+        let event = payment(n, hourly.world.now().minus(MINUTE));
+        deliver(&hourly.world, &event);
+        assert_eq!(applied(&hourly.world), Some(n as u64 + 1));
+        hourly.world.twin.expire();
+        let lines = hourly.run(300_000);
+        assert_eq!(figure(&lines, "ReconcileTrouble"), Some(1.0), "{:?}", said(&lines));
+        events.push(event);
+    }
+    hourly.world.twin.advance(20 * MINUTE);
+    assert!(rows(&hourly.world) < 10, "most rows are gone");
+    hourly.listed(&events);
+    hourly.api.lock().unwrap().key = KEY.to_owned();
+    let lines = hourly.run(300_000);
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(0.0), "{:?}", said(&lines));
+    assert_eq!(applied(&hourly.world), Some(20), "none is counted twice");
+    let uncompared = "Stripe was not compared for 337 hours, and can be no more: its list or the \
+                      ledger (RetentionDays 7) reaches back no further";
+    assert!(said(&lines).contains(&(Level::Error, uncompared)), "{:?}", said(&lines));
+    assert_eq!(figure(&lines, "ReconcileTrouble"), Some(1.0));
+    let next = hourly.run(300_000);
+    assert_eq!(figure(&next, "ReconcileTrouble"), None, "said once: {:?}", said(&next));
+}
+
+#[test]
+fn a_comparison_that_goes_on_after_the_retention_leaves_alone_what_the_ledger_has_forgotten() {
+    let hourly = forgetful();
+    let events: Vec<Value> =
+        (0..450).map(|n| payment(n, NOW.minus(7_200_000 - n as u64))).collect();
+    hourly.listed(&events);
+    for event in &events {
+        deliver(&hourly.world, event);
+    }
+    assert_eq!(applied(&hourly.world), Some(450));
+    let twin = &hourly.world.twin;
+    twin.set_faults(|step, _| (step == "http").then_some(Fault::Slow(MINUTE)));
+    hourly.run(2 * MINUTE + 21_000);
+    twin.advance(20 * DAY);
+    twin.expire();
+    assert_eq!(rows(&hourly.world), 0);
+    let lines = hourly.run(10 * MINUTE);
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(0.0), "{:?}", said(&lines));
+    let left = said(&lines).iter().any(|(_, text)| text.contains("150 too old to compare"));
+    assert!(left, "{:?}", said(&lines));
+    assert_eq!((rows(&hourly.world), applied(&hourly.world)), (0, Some(450)));
 }
 
 #[test]

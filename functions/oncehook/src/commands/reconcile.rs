@@ -2,7 +2,7 @@
 //!
 //! What is missing is claimed by the receiver's own use case, run here under the person's rights.
 
-use super::replay::{Shown, open, unlock};
+use super::replay::{Shown, open, unlock, within_memory};
 use crate::{
     args::Reconcile as Args,
     context::{self, Context},
@@ -53,9 +53,13 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Reconciled, Fa
         let found = format!("the window ends ({}) before it begins ({})", utc(until), utc(since));
         return Err(Failure::usage(found).with_next("--since is the earlier of the two"));
     }
+    within_memory(since, now, &context.settings.policy).map_err(|refused| {
+        refused.with_next("a shorter --since; `oncehook replay` can feed older events in")
+    })?;
     let window = Window::new(since, until);
     let watch = Shown { window, began_at: now, keeps_until: opening.list.days };
     let pace = Pace { per_second: args.rate, at_once: AT_ONCE };
+    let pace = (pace, context.settings.policy.remembered_ms());
     let list = (Pager::new(opening.list.clone(), opening.address.clone(), window), access);
     let compared = if args.dry_run {
         compare(&*aws, source, list, Look, &watch, pace).await
