@@ -123,7 +123,10 @@ async fn dead(args: &Dead, global: &Global) -> Result<Attention, Failure> {
             print(&dead_by_hand::redrive(&aws, args).await?, global)
         }
         Dead::Redrive(args) => print(&dead_redrive::run(&aws, args).await?, global),
-        Dead::Resolve(args) => print(&dead_by_hand::resolve(&aws, args).await?, global),
+        Dead::Resolve(args) => {
+            let policy = &context.settings.policy;
+            print(&dead_by_hand::resolve(&aws, policy, args).await?, global)
+        }
     }
 }
 

@@ -10,11 +10,14 @@ use crate::{
     output::{Fact, Page, Report, Table, Tone, count, quoted, shown},
 };
 use ledger::{
-    EventKey, Message, Millis, Status,
+    EventKey, Message, Millis, Policy, Status,
     verbs::{self, RedriveBy, RedriveRefusal, Resolve, ResolveRefusal},
 };
 use serde::Serialize;
-use workflow::ports::{Clock, Ledger, Outbox, Refused};
+use workflow::{
+    ports::{Clock, Ledger, Outbox, Refused},
+    resolve::{self, Closed},
+};
 
 /// What became of each key.
 #[derive(Debug, Serialize)]
@@ -104,20 +107,24 @@ fn refusal_of_redrive(why: RedriveRefusal, status: Option<Status>) -> String {
 }
 
 /// Closes dead events.
-pub(crate) async fn resolve(ports: &(impl Ledger + Clock), args: &ByHand) -> Result<Done, Failure> {
+pub(crate) async fn resolve(
+    ports: &(impl Ledger + Clock),
+    policy: &Policy,
+    args: &ByHand,
+) -> Result<Done, Failure> {
     let settled_at: Millis = ports.now();
     let ask = Resolve { by: args.by.clone(), note: args.reason.clone(), settled_at };
     let mut results = Vec::new();
     for key in &args.keys {
-        let (done, said) = match ports.resolve(key, &ask).await? {
-            Ok(()) | Err(Refused { why: ResolveRefusal::Mine, .. }) => (true, "closed".to_owned()),
-            Err(Refused { why: ResolveRefusal::NotDead(status), .. }) => {
-                (false, not_dead(Some(status)))
+        let (done, said) = match resolve::resolve(ports, key, &ask, policy).await? {
+            Closed::Done | Closed::Refused(ResolveRefusal::Mine) => (true, "closed".to_owned()),
+            Closed::BodyStays(error) => {
+                let said = "closed, but its body has no end yet";
+                (true, format!("{said} ({error}); the same command sets it"))
             }
-            Err(Refused { why: ResolveRefusal::Missing, .. }) => {
-                (false, "no such event".to_owned())
-            }
-            Err(Refused { why: ResolveRefusal::UnknownFormat, .. }) => {
+            Closed::Refused(ResolveRefusal::NotDead(status)) => (false, not_dead(Some(status))),
+            Closed::Refused(ResolveRefusal::Missing) => (false, "no such event".to_owned()),
+            Closed::Refused(ResolveRefusal::UnknownFormat) => {
                 (false, "written by another build; left untouched".to_owned())
             }
         };
