@@ -27,6 +27,8 @@ pub struct Source {
     /// `Some(true)`: only live-mode events are worked; `Some(false)`: only test-mode ones;
     /// `None`: both, or the provider knows no modes.
     pub live: Option<bool>,
+    /// The parameter that `live` was read from: `X` of `ONCEHOOK_PARAM_X`.
+    pub live_from: Option<String>,
     /// What is done with verified events.
     pub mode: Mode,
     /// What events change, in the order of the file.
@@ -162,6 +164,7 @@ fn read_source(
         None => Some(None),
         Some(_) => param::choice(section, report, "live", LIVE, param).map(Some),
     };
+    let live_from = param::read_from(section, "live");
     let mode = match section.value("mode") {
         None => Some(Mode::default()),
         Some(_) => param::choice(section, report, "mode", MODES, param),
@@ -173,6 +176,7 @@ fn read_source(
         preset,
         secret: secret?,
         live: live?,
+        live_from,
         mode: mode?,
         projections: Vec::new(),
     })

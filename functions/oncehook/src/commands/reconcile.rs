@@ -10,7 +10,8 @@ use crate::{
     output::{Fact, Page, Report, Tone, progress, shown},
     time::{self, utc},
 };
-use aws::{Aws, Resource};
+use aws::{Aws, Resource, Settings};
+use config::Source;
 use serde::Serialize;
 use std::sync::Arc;
 use workflow::{
@@ -44,6 +45,9 @@ pub(crate) struct Reconciled {
 /// Compares.
 pub(crate) async fn run(context: &Context, args: &Args) -> Result<Reconciled, Failure> {
     let source = context.source(&args.source)?;
+    if !args.dry_run {
+        knows_mode(source, &context.settings)?;
+    }
     let opening = open(context, source)?;
     let aws = Arc::new(context.connect(if args.dry_run { LOOKING } else { CLAIMING }).await?);
     let access = unlock(context, &aws, &opening).await?;
@@ -88,6 +92,22 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Reconciled, Fa
     })
 }
 
+/// An event of the other mode is claimed as ignored and never worked, so which mode the source has is
+/// not guessed at. Commands that claim nothing take any value.
+fn knows_mode(source: &Source, settings: &Settings) -> Result<(), Failure> {
+    let unset = source.live_from.as_ref().filter(|name| settings.parameter(name).is_none());
+    let Some(name) = unset else { return Ok(()) };
+    let variable = format!("ONCEHOOK_PARAM_{name}");
+    let found = format!(
+        "source `{}` reads `live` from {variable}, which is not set here: what is missing would be \
+         claimed, and might be settled as of the other mode without being worked",
+        source.name
+    );
+    Err(Failure::usage(found).with_next(format!(
+        "set {variable} to true or false, as the stack's functions have it, or look with --dry-run"
+    )))
+}
+
 /// Names the run too: rows of another one are no rows of this one.
 fn note(entropy: &impl Entropy) -> String {
     let run: String = entropy.token().to_string().chars().take(12).collect();
@@ -128,5 +148,30 @@ impl Report for Reconciled {
         }
         facts.push(Fact::new("next", next));
         page.facts(&facts);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+    use config::Config;
+
+    #[test]
+    fn the_mode_of_a_source_is_not_guessed_at_where_events_are_claimed() {
+        let sources = "[sources.s]\npreset = \"stripe\"\nsecret = \"s\"\nlive = \"${live}\"\n\
+                       [sources.t]\npreset = \"stripe\"\nsecret = \"t\"\nlive = false\n";
+        let filler = |_: &str| Some("true".to_owned());
+        let config = Config::parse("sources.toml", sources, &filler).unwrap();
+        let source = |name| config.source(name).unwrap();
+        let settings = |variables: &[(&str, &str)]| {
+            let owned = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            Settings::from_variables(owned.collect()).unwrap()
+        };
+        let refused = knows_mode(source("s"), &settings(&[])).unwrap_err();
+        assert!(refused.to_string().contains("ONCEHOOK_PARAM_LIVE, which is not set"), "{refused}");
+        assert!(refused.next().unwrap().contains("--dry-run"));
+        assert!(knows_mode(source("s"), &settings(&[("ONCEHOOK_PARAM_LIVE", "false")])).is_ok());
+        assert!(knows_mode(source("t"), &settings(&[])).is_ok());
     }
 }
