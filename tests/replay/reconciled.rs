@@ -9,9 +9,12 @@ use support::{Dialect, EventApi, ListAnswer, ListAsk, World, now};
 use workflow::{
     CertificateCache, Keyring, Receiver, Reconciler,
     http::HttpAnswer,
-    ports::Secret,
+    ports::{Notes, Secret},
     reconcile::Scope,
-    replay::Pace,
+    replay::{
+        Checkpoint, Pace,
+        pager::{Cursor, Window},
+    },
     telemetry::{Level, Line},
     twin::{Fault, Twin},
 };
@@ -25,6 +28,8 @@ struct Hourly {
     world: World,
     api: Arc<Mutex<EventApi>>,
     reconciler: Reconciler<Twin>,
+    /// Every address that was asked for.
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 fn hourly(scope: Scope) -> Hourly {
@@ -35,7 +40,10 @@ fn hourly_in(world: World, scope: Scope) -> Hourly {
     world.twin.set_secret_of(Secret::Outbound, &format!(r#"{{"shop":[{{"key":"{KEY}"}}]}}"#));
     let api = Arc::new(Mutex::new(EventApi::new(Dialect::Stripe, KEY)));
     let shared = Arc::clone(&api);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
     world.twin.set_provider(move |ask| {
+        heard.lock().unwrap().push(ask.url.clone());
         let key = ask.headers.iter().find(|(name, _)| name == "authorization");
         let ask = ListAsk::new(&ask.url, key.map_or("", |(_, value)| value.as_str()));
         match shared.lock().unwrap().answer(&ask) {
@@ -59,13 +67,18 @@ fn hourly_in(world: World, scope: Scope) -> Hourly {
             public_url: None,
         },
     };
-    Hourly { world, api, reconciler }
+    Hourly { world, api, reconciler, asked }
 }
 
 impl Hourly {
     /// The provider lists these, the newest last.
     fn listed(&self, events: &[Value]) {
         self.api.lock().unwrap().items = events.iter().rev().cloned().collect();
+    }
+
+    /// The addresses that were asked for.
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
     }
 
     /// Runs the reconciler, for as long as `ms` where a page takes none; what it said of the shop.
@@ -168,6 +181,23 @@ fn a_place_that_the_provider_has_forgotten_does_not_stop_the_comparison_for_ever
     let anew = hourly.run(10 * MINUTE);
     assert_eq!(figure(&anew, "ReconcileListed"), Some(449.0), "{:?}", said(&anew));
     assert_eq!(rows(&hourly.world), 450);
+}
+
+#[test]
+fn what_was_left_of_a_list_that_has_moved_to_another_host_is_read_anew_from_the_new_one() {
+    let hourly = hourly(Scope::All);
+    hourly.listed(&minutely(30));
+    let window = Window::new(NOW.minus(7_200_000), NOW);
+    let mut left = Checkpoint::new(SHOP, "r1".to_owned(), window, Vec::new());
+    left.next = Some(Cursor::Address("https://old.example/v1/events?page=2".to_owned()));
+    let note = serde_json::json!({ "covered_until": NOW.minus(7_200_000), "unfinished": left });
+    let twin = &hourly.world.twin;
+    now(twin.write_note("reconcile#shop", &note.to_string())).unwrap();
+    let lines = hourly.run(300_000);
+    assert!(hourly.asked().iter().all(|url| url.starts_with("https://api.stripe.com/")));
+    let text = "Stripe: its list has moved to another host; what was left of it is read anew";
+    assert!(said(&lines).contains(&(Level::Warn, text)), "{:?}", said(&lines));
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(21.0), "{:?}", said(&lines));
 }
 
 #[test]

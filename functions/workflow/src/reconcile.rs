@@ -236,8 +236,15 @@ impl<P: ReconcilerPorts> Reconciler<P> {
         let memory = self.memory(&name).await.map_err(|error| Left::Trouble(error.to_string()))?;
         let covered_until = memory.covered_until;
         let run = memory.unfinished.as_ref().map(|unfinished| unfinished.run.clone());
-        let begun = memory.unfinished.filter(|left| left.next != Some(Cursor::First));
+        let left = memory.unfinished.filter(|left| left.next != Some(Cursor::First));
+        let had_left = left.is_some();
+        let begun = left.filter(|left| left.goes_on_at(&opening.address));
         let is_left = begun.is_some();
+        if had_left && !is_left {
+            let said = "its list has moved to another host; what was left of it is read anew";
+            let text = format!("{}: {said}", source.preset.title());
+            ports.emit(&Line::new(Level::Warn, text).of_source(source.name.as_str()));
+        }
         let checkpoint = begun.unwrap_or_else(|| {
             let remembered_ms = self.receiver.policy.remembered_ms();
             let window = window(covered_until, opening, remembered_ms, ports.now());

@@ -255,6 +255,10 @@ where
 
     async fn read(&self, cursor: &Cursor) -> Result<Page, Stop> {
         let whom = self.source.preset.title();
+        if !self.pager.holds(cursor) {
+            let said = "a page on another host than its list, where the key does not belong";
+            return Err(Stop::Refused(format!("{whom}: the checkpoint names {said}")));
+        }
         let answer = self.ask(whom, self.pager.ask(cursor)).await?;
         match answer.status {
             200 => self

@@ -55,7 +55,9 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Replayed, Fail
         Some(_) | None => None,
     };
     let is_resumed = resumed.is_some();
+    let has_moved = resumed.as_ref().is_some_and(|one| !one.goes_on_at(&opening.address));
     let checkpoint = match resumed {
+        Some(checkpoint) if has_moved => checkpoint.anew(),
         Some(checkpoint) => checkpoint,
         None => begin(args, source, now, &aws, &context.settings.policy)?,
     };
@@ -63,6 +65,10 @@ pub(crate) async fn run(context: &Context, args: &Args) -> Result<Replayed, Fail
     if is_resumed {
         let till = utc(checkpoint.window.until);
         notes.push(format!("went on with the run that was broken off; its window ends at {till}"));
+    }
+    if has_moved {
+        let why = "the list has moved to another host, where the next page is none";
+        notes.push(format!("{why}: read from the first page, what is there counts as duplicate"));
     }
     let shown = Shown { window: checkpoint.window, began_at: now, keeps_until: opening.list.days };
     let pager = Pager::new(opening.list.clone(), opening.address.clone(), checkpoint.window);
