@@ -1,13 +1,14 @@
 //! The steward: what nobody else would do.
 //!
 //! Every minute it sends again what is overdue, buries what killed its workers until the budget
-//! was spent, and measures the oldest pending event. Every five minutes it redrives what died and
+//! was spent, and measures the oldest event that should be finished by now. Every five minutes it redrives what died and
 //! may live; after a deploy it walks the dead once, since the new build may be the cure. Every
 //! fifteen minutes it clears the dead-letter queue of messages whose rows are settled.
 //!
 //! Every act is a conditional write on what was seen, so two stewards do no harm. A run is bounded
 //! in sends and in time, and the next one goes on where it ended.
 
+mod ages;
 mod dead;
 mod pending;
 
@@ -57,8 +58,10 @@ pub struct Tally {
     pub cleared: u64,
     /// Rows or messages that could not be worked; they are still due.
     pub troubles: u64,
-    /// Age of the oldest pending event.
+    /// Age of the oldest event that should be finished.
     pub oldest_pending_ms: u64,
+    /// How long the longest wait by design has lasted: for another number, or for a turn.
+    pub oldest_waiting_ms: u64,
 }
 
 /// How far a step of a run came.
@@ -197,6 +200,10 @@ fn report(tally: &Tally) -> Line {
         ("ClearedDeadLetters", tally.cleared),
     ] {
         line = count(line, name, n);
+    }
+    if tally.oldest_waiting_ms > 0 {
+        let age = number(tally.oldest_waiting_ms / 1_000);
+        line = line.measure("OldestWaitingAge", age, MetricUnit::Seconds);
     }
     line.measure("OldestPendingAge", number(tally.oldest_pending_ms / 1_000), MetricUnit::Seconds)
 }
