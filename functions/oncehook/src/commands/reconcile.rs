@@ -165,8 +165,8 @@ mod tests {
         let config = Config::parse("sources.toml", sources, &filler).unwrap();
         let source = |name| config.source(name).unwrap();
         let settings = |variables: &[(&str, &str)]| {
-            let owned = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-            Settings::from_variables(owned.collect()).unwrap()
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            Settings::from_variables(variables.iter().map(owned)).unwrap()
         };
         let refused = knows_mode(source("s"), &settings(&[])).unwrap_err();
         assert!(refused.to_string().contains("ONCEHOOK_PARAM_LIVE, which is not set"), "{refused}");
