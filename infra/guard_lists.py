@@ -49,6 +49,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     # With `tests`, or the SDK is compiled again with other features.
     "aws": ("-p", "aws", "-p", "tests", "--lib"),
     "edge": ("-p", "receiver", "--bin", "receiver"),
+    "oncehook": ("-p", "oncehook", "--bin", "oncehook"),
     "batch": ("-p", "consumer", "--bin", "consumer"),
     "contract": ("-p", "tests", "--test", "contract"),
     "cases": ("-p", "tests", "--test", "cases"),

@@ -1,12 +1,18 @@
 //! Lists, chunks and notes: what is not one row and one verb.
 
 use crate::{
-    lives::{NOW, open, row},
+    lives::{NOW, failure, open, row},
     store::{Store, Stores},
 };
-use ledger::{Bucket, EventKey, Life, Millis, Row, Seconds, SourceName, Status};
+use ledger::{
+    Bucket, EventKey, FailureClass, Life, Millis, Outcome, Policy, Row, Seconds, SourceName,
+    Status, verbs::Resolve,
+};
 use std::fmt::Debug;
-use workflow::ports::{DayEntry, Ledger, OpenEntry, StewardNotes};
+use workflow::{
+    ports::{DayEntry, Ledger, OpenEntry, StewardNotes},
+    resolve::{Closed, resolve},
+};
 
 /// Rows of one partition each of `pending`, `dead` and `parked`, due a second apart, and settled
 /// ones that must not show.
@@ -204,6 +210,51 @@ async fn lifetimes(ledger: &impl Ledger, pk: &str, until: impl AsyncFn() -> Opti
     assert_eq!(until().await, Some(400), "its row is settled after all");
     ledger.put_chunk(pk, b"part", None).await.unwrap();
     assert_eq!(until().await, None, "another row waits for a person");
+}
+
+pub(crate) async fn a_closed_row_dates_its_body(stores: &Stores) {
+    let key = stores.key();
+    let mut dead = row(&key, |life| Life {
+        status: Status::Dead,
+        failure: Some(failure(NOW.minus(9), FailureClass::Permanent)),
+        open: Some(open(Bucket::Parked(key.shard()), NOW)),
+        ..life
+    });
+    dead.evidence.body.chunks = 2;
+    let chunks = [0, 1].map(|n| key.chunk(&dead.evidence.body.sha256, n));
+    let twin = &stores.twin;
+    twin.plant(&dead).await;
+    let of_twin = |pk: String| async move { twin.ports().chunk_expiries()[&pk].map(|at| at.0) };
+    closed(twin.ports(), &key, &chunks, of_twin).await;
+    for store in &stores.emulators {
+        store.plant(&dead).await;
+        let of_store = |pk: String| async move {
+            lives_until(store.raw(&EventKey::parse(&pk).unwrap()).await.as_ref())
+        };
+        closed(store.ports(), &key, &chunks, of_store).await;
+    }
+}
+
+async fn closed(
+    ledger: &impl Ledger,
+    key: &EventKey,
+    chunks: &[String],
+    until: impl AsyncFn(String) -> Option<u64>,
+) {
+    for pk in chunks {
+        ledger.put_chunk(pk, b"part", None).await.unwrap();
+    }
+    let (by, note) = ("anna".to_owned(), "refunded".to_owned());
+    let ask = Resolve { by, note, settled_at: NOW };
+    let policy = Policy::default();
+    let done = resolve(ledger, key, &ask, &policy).await.unwrap();
+    assert!(matches!(done, Closed::Done), "{done:?}");
+    let row = ledger.row(key).await.unwrap().unwrap();
+    assert_eq!(row.life.outcome, Some(Outcome::Resolved));
+    for pk in chunks {
+        let end = NOW.seconds_after(policy.chunk_seconds());
+        assert_eq!(until(pk.clone()).await, Some(end.0), "{pk}");
+    }
 }
 
 async fn bound_once(ledger: &impl Ledger, pk: &str) {

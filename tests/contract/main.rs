@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         indexes::both_indexes_list_alike,
         indexes::chunks_and_notes_come_back_as_written,
         indexes::a_chunk_lives_as_long_as_its_row_may_need_it,
+        indexes::a_closed_row_dates_its_body,
         indexes::a_proof_is_bound_once,
         // Early: moto copies its tables for every transaction.
         apply::apply_under_the_fence,

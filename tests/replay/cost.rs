@@ -108,6 +108,7 @@ fn read(events: usize) -> Checkpoint {
         feed: Look,
         watch: &(),
         pace: Pace { per_second: 1_000_000, at_once: 16 },
+        remembered_ms: None,
     };
     let begun = Checkpoint::new(SHOP, "r".to_owned(), window, Vec::new());
     now(replay.run(begun, &Pages::default(), None)).unwrap()

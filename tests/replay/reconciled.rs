@@ -1,37 +1,49 @@
 //! The scheduled comparison: completeness as a figure, a gap as an alarm, and what cannot be compared
 //! as neither.
 
-use crate::shop::{NOW, SHOP, applied, deliver, payment, rows, world};
-use ledger::Origin;
+use crate::shop::{NOW, SHOP, applied, deliver, payment, rows, world, world_with};
+use ledger::{Origin, Policy};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use support::{Dialect, EventApi, ListAnswer, ListAsk, World, now};
 use workflow::{
     CertificateCache, Keyring, Receiver, Reconciler,
     http::HttpAnswer,
-    ports::Secret,
+    ports::{Notes, Secret},
     reconcile::Scope,
-    replay::Pace,
+    replay::{
+        Checkpoint, Pace,
+        pager::{Cursor, Window},
+    },
     telemetry::{Level, Line},
     twin::{Fault, Twin},
 };
 
 const KEY: &str = "rk_test_51Oncehook";
 const MINUTE: u64 = 60_000;
+const DAY: u64 = 24 * 60 * MINUTE;
 
 /// A shop, its provider, and a reconciler.
 struct Hourly {
     world: World,
     api: Arc<Mutex<EventApi>>,
     reconciler: Reconciler<Twin>,
+    /// Every address that was asked for.
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 fn hourly(scope: Scope) -> Hourly {
-    let world = world();
+    hourly_in(world(), scope)
+}
+
+fn hourly_in(world: World, scope: Scope) -> Hourly {
     world.twin.set_secret_of(Secret::Outbound, &format!(r#"{{"shop":[{{"key":"{KEY}"}}]}}"#));
     let api = Arc::new(Mutex::new(EventApi::new(Dialect::Stripe, KEY)));
     let shared = Arc::clone(&api);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
     world.twin.set_provider(move |ask| {
+        heard.lock().unwrap().push(ask.url.clone());
         let key = ask.headers.iter().find(|(name, _)| name == "authorization");
         let ask = ListAsk::new(&ask.url, key.map_or("", |(_, value)| value.as_str()));
         match shared.lock().unwrap().answer(&ask) {
@@ -55,13 +67,18 @@ fn hourly(scope: Scope) -> Hourly {
             public_url: None,
         },
     };
-    Hourly { world, api, reconciler }
+    Hourly { world, api, reconciler, asked }
 }
 
 impl Hourly {
     /// The provider lists these, the newest last.
     fn listed(&self, events: &[Value]) {
         self.api.lock().unwrap().items = events.iter().rev().cloned().collect();
+    }
+
+    /// The addresses that were asked for.
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
     }
 
     /// Runs the reconciler, for as long as `ms` where a page takes none; what it said of the shop.
@@ -176,6 +193,23 @@ fn a_place_that_the_provider_has_forgotten_does_not_stop_the_comparison_for_ever
 }
 
 #[test]
+fn what_was_left_of_a_list_that_has_moved_to_another_host_is_read_anew_from_the_new_one() {
+    let hourly = hourly(Scope::All);
+    hourly.listed(&minutely(30));
+    let window = Window::new(NOW.minus(7_200_000), NOW);
+    let mut left = Checkpoint::new(SHOP, "r1".to_owned(), window, Vec::new());
+    left.next = Some(Cursor::Address("https://old.example/v1/events?page=2".to_owned()));
+    let note = serde_json::json!({ "covered_until": NOW.minus(7_200_000), "unfinished": left });
+    let twin = &hourly.world.twin;
+    now(twin.write_note("reconcile#shop", &note.to_string())).unwrap();
+    let lines = hourly.run(300_000);
+    assert!(hourly.asked().iter().all(|url| url.starts_with("https://api.stripe.com/")));
+    let text = "Stripe: its list has moved to another host; what was left of it is read anew";
+    assert!(said(&lines).contains(&(Level::Warn, text)), "{:?}", said(&lines));
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(21.0), "{:?}", said(&lines));
+}
+
+#[test]
 fn a_provider_out_of_reach_is_trouble_and_covers_nothing() {
     let hourly = hourly(Scope::All);
     hourly.listed(&minutely(30));
@@ -228,6 +262,66 @@ fn after_a_silence_of_hours_the_next_run_covers_all_of_them() {
     hourly.world.twin.advance(9 * 3_600_000);
     let lines = hourly.run(300_000);
     assert_eq!(figure(&lines, "ReconcileMissing"), Some(50.0), "{:?}", said(&lines));
+}
+
+/// A shop whose settled rows go after a week.
+fn forgetful() -> Hourly {
+    hourly_in(world_with(Policy { retention_days: 7, ..Policy::default() }), Scope::All)
+}
+
+#[test]
+fn what_was_settled_and_is_gone_is_not_missing_after_an_outage_longer_than_the_retention() {
+    let hourly = forgetful();
+    hourly.run(300_000);
+    hourly.api.lock().unwrap().key = "another".to_owned();
+    // Twenty days: every payment is delivered, counted, and forgotten a week later.
+    let mut events = Vec::new();
+    for n in 0..20 {
+        hourly.world.twin.advance(DAY);
+        let event = payment(n, hourly.world.now().minus(MINUTE));
+        deliver(&hourly.world, &event);
+        assert_eq!(applied(&hourly.world), Some(n as u64 + 1));
+        hourly.world.twin.expire();
+        let lines = hourly.run(300_000);
+        assert_eq!(figure(&lines, "ReconcileTrouble"), Some(1.0), "{:?}", said(&lines));
+        events.push(event);
+    }
+    hourly.world.twin.advance(20 * MINUTE);
+    assert!(rows(&hourly.world) < 10, "most rows are gone");
+    hourly.listed(&events);
+    hourly.api.lock().unwrap().key = KEY.to_owned();
+    let lines = hourly.run(300_000);
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(0.0), "{:?}", said(&lines));
+    assert_eq!(applied(&hourly.world), Some(20), "none is counted twice");
+    let uncompared = "Stripe was not compared for 337 hours, and can be no more: its list or the \
+                      ledger (RetentionDays 7) reaches back no further";
+    assert!(said(&lines).contains(&(Level::Error, uncompared)), "{:?}", said(&lines));
+    assert_eq!(figure(&lines, "ReconcileTrouble"), Some(1.0));
+    let next = hourly.run(300_000);
+    assert_eq!(figure(&next, "ReconcileTrouble"), None, "said once: {:?}", said(&next));
+}
+
+#[test]
+fn a_comparison_that_goes_on_after_the_retention_leaves_alone_what_the_ledger_has_forgotten() {
+    let hourly = forgetful();
+    let events: Vec<Value> =
+        (0..450).map(|n| payment(n, NOW.minus(7_200_000 - n as u64))).collect();
+    hourly.listed(&events);
+    for event in &events {
+        deliver(&hourly.world, event);
+    }
+    assert_eq!(applied(&hourly.world), Some(450));
+    let twin = &hourly.world.twin;
+    twin.set_faults(|step, _| (step == "http").then_some(Fault::Slow(MINUTE)));
+    hourly.run(2 * MINUTE + 21_000);
+    twin.advance(20 * DAY);
+    twin.expire();
+    assert_eq!(rows(&hourly.world), 0);
+    let lines = hourly.run(10 * MINUTE);
+    assert_eq!(figure(&lines, "ReconcileMissing"), Some(0.0), "{:?}", said(&lines));
+    let left = said(&lines).iter().any(|(_, text)| text.contains("150 too old to compare"));
+    assert!(left, "{:?}", said(&lines));
+    assert_eq!((rows(&hourly.world), applied(&hourly.world)), (0, Some(450)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A shop with Stripe: payments that count exactly once, and a provider that lists them.
 
-use ledger::Millis;
+use ledger::{Millis, Policy};
 use serde_json::{Value, json};
 use support::{Desk, Dialect, EventApi, World, WorldBuilder};
 use workflow::replay::{Checkpoint, pager::Window};
@@ -34,7 +34,13 @@ pub(crate) fn payment(n: usize, at: Millis) -> Value {
 
 /// The world of the shop.
 pub(crate) fn world() -> World {
+    world_with(Policy::default())
+}
+
+/// The same, with these limits.
+pub(crate) fn world_with(policy: Policy) -> World {
     WorldBuilder::new(SOURCES)
+        .policy(policy)
         .keys("shop", &["whsec_Zk3vR8qLw2NcY7tB5xJ9hD4mP6sG1aFe"])
         .at(NOW)
         .build()

@@ -5,7 +5,11 @@ use crate::shop::{NOW, applied, begin, deliver, desk, payment, rows};
 use ledger::Millis;
 use serde_json::json;
 use support::{Desk, ListAnswer, Pages};
-use workflow::{ports::Trouble, replay::Stop, twin::Fault};
+use workflow::{
+    ports::Trouble,
+    replay::{Stop, pager::Cursor},
+    twin::Fault,
+};
 
 fn missed(events: usize) -> Desk {
     let at = |n: usize| NOW.minus(3_600_000).plus(n as u64 * 1_000);
@@ -87,6 +91,22 @@ fn a_list_that_turns_in_circles_or_leads_elsewhere_is_not_followed() {
     let broken = desk.replay(&begin(&desk, 2), &Pages::default()).unwrap().unwrap_err();
     assert!(broken.stop.to_string().contains("its cursor does not move"), "{}", broken.stop);
     assert_eq!(desk.with(|api| api.requests), 2);
+}
+
+#[test]
+fn a_checkpoint_that_names_a_page_of_another_host_is_not_followed_and_the_key_stays_here() {
+    let desk = missed(3);
+    let mut kept = begin(&desk, 2);
+    kept.next = Some(Cursor::Address("https://old.example/v1/events?page=2".to_owned()));
+    let address = "http://127.0.0.1:1/v1/events";
+    assert!(!kept.goes_on_at(address));
+    let broken = desk.replay(&kept, &Pages::default()).unwrap().unwrap_err();
+    assert!(broken.stop.to_string().contains("another host than its list"), "{}", broken.stop);
+    assert_eq!(desk.with(|api| api.requests), 0, "nobody was shown the key");
+    let anew = kept.anew();
+    assert!(anew.goes_on_at(address));
+    let done = desk.replay(&anew, &Pages::default()).unwrap().unwrap();
+    assert_eq!((done.tally.new, done.run), (3, anew.run));
 }
 
 #[test]

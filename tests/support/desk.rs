@@ -138,6 +138,7 @@ impl Desk {
             feed,
             watch: self,
             pace: Pace { per_second: 1_000_000, at_once: 16 },
+            remembered_ms: Some(self.world.policy.remembered_ms()),
         };
         replay.run(checkpoint.clone(), notebook, None).now_or_never()
     }

@@ -54,6 +54,20 @@ pub(crate) fn choice<T: Copy>(
     }
 }
 
+/// The parameter that a key is read from, in upper case.
+pub(crate) fn read_from(section: &mut Section<'_>, key: &'static str) -> Option<String> {
+    match section.value(key)?.get_ref() {
+        DeValue::String(text) if is_parameter(text) => variable(text),
+        DeValue::String(_)
+        | DeValue::Boolean(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => None,
+    }
+}
+
 /// `${some_name}` as `SOME_NAME`.
 fn variable(text: &str) -> Option<String> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;

@@ -69,7 +69,7 @@ pub enum Order {
 /// Which of two equal versions wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tie {
-    /// The type later in `on`, then the greater event id.
+    /// The type later in the lists `on` of the entity type, then the greater event id.
     Rank,
     /// Neither: the provider is asked.
     Fetch,
@@ -107,10 +107,10 @@ impl Projection {
         self.on.iter().any(|known| known == event_type)
     }
 
-    /// The rank of an event type among equal versions of this entity type: its place in the lists
-    /// `on` of the source, one after another, where the entity type names it first. Lists only
-    /// grow at their end, so a rank, once stored, keeps its meaning. `None` for a type that is
-    /// not in `on`.
+    /// The rank of an event type among equal versions of this entity type: the lists `on` that the
+    /// source has for the entity type one after another, and in them their types, where the type is
+    /// named first. Lists only grow at their end, and new ones come last, so a rank, once stored,
+    /// keeps its meaning. `None` for a type that is not in `on`.
     #[must_use]
     pub fn rank_of(&self, event_type: &str) -> Option<u32> {
         let mut ranked = self.on.iter().zip(&self.ranks);

@@ -27,6 +27,8 @@ pub struct Source {
     /// `Some(true)`: only live-mode events are worked; `Some(false)`: only test-mode ones;
     /// `None`: both, or the provider knows no modes.
     pub live: Option<bool>,
+    /// The parameter that `live` was read from: `X` of `ONCEHOOK_PARAM_X`.
+    pub live_from: Option<String>,
     /// What is done with verified events.
     pub mode: Mode,
     /// What events change, in the order of the file.
@@ -162,6 +164,7 @@ fn read_source(
         None => Some(None),
         Some(_) => param::choice(section, report, "live", LIVE, param).map(Some),
     };
+    let live_from = param::read_from(section, "live");
     let mode = match section.value("mode") {
         None => Some(Mode::default()),
         Some(_) => param::choice(section, report, "mode", MODES, param),
@@ -173,6 +176,7 @@ fn read_source(
         preset,
         secret: secret?,
         live: live?,
+        live_from,
         mode: mode?,
         projections: Vec::new(),
     })
@@ -191,18 +195,29 @@ fn read_secret(section: &mut Section<'_>, report: &mut Report<'_>) -> Option<Str
     Some(text.to_owned())
 }
 
-/// Numbers the event types of a source through all its lists. An entity type that names an event
-/// type twice (with two id pointers) gives it the first number, so that it has one rank there.
+/// Bits of a rank that say which place in its list a type has; above them stands which list.
+const PLACE_BITS: u32 = 16;
+
+/// Ranks the event types of each entity type: by the list among the lists of that entity type, then
+/// by the place in the list. So a list may grow at its end, wherever it stands, and lists of other
+/// entity types may come and go: the ranks that state rows hold keep their meaning. The first list
+/// has the ranks 0, 1, 2, ... An entity type that names an event type twice (with two id pointers)
+/// gives it its first rank, so that it has one rank there.
 fn rank(drafts: &mut [read::Draft]) {
-    let mut next = 0_u32;
+    // A list too long to be true ends in equal ranks, which the event id decides.
+    let bounded = |place: usize| u32::from(u16::try_from(place).unwrap_or(u16::MAX));
+    let mut lists: BTreeMap<_, usize> = BTreeMap::new();
     let mut first = BTreeMap::new();
     for draft in drafts {
         let projection = &mut draft.projection;
-        for event_type in &projection.on {
-            let entity = (projection.namespace.clone(), projection.entity_type.clone());
-            let rank = *first.entry((entity, event_type.clone())).or_insert(next);
+        let entity = (projection.namespace.clone(), projection.entity_type.clone());
+        let list = lists.entry(entity.clone()).or_default();
+        let base = bounded(*list) << PLACE_BITS;
+        *list = list.saturating_add(1);
+        for (place, event_type) in projection.on.iter().enumerate() {
+            let rank = base | bounded(place);
+            let rank = *first.entry((entity.clone(), event_type.clone())).or_insert(rank);
             projection.ranks.push(rank);
-            next = next.saturating_add(1);
         }
     }
 }

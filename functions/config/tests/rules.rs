@@ -118,25 +118,42 @@ fn mistakes_between_projections_are_told_beside_those_within_them() {
     assert_eq!(errors(&text).len(), 2);
 }
 
+/// The rank of each event type, in the order of the file.
+fn ranks(text: &str) -> Vec<(String, u32)> {
+    let config = parse(text).unwrap_or_else(|errors| panic!("{errors:#?}"));
+    let source = config.source("s").unwrap_or_else(|| panic!("no source"));
+    let ranked = source.projections.iter().flat_map(|projection| {
+        projection.on.iter().filter_map(|on| Some((on.clone(), projection.rank_of(on)?)))
+    });
+    ranked.collect()
+}
+
 #[test]
-fn ranks_are_places_in_the_flattened_lists_and_appending_keeps_them() {
-    let ranks = |text: &str| {
-        let config = parse(text).unwrap_or_else(|errors| panic!("{errors:#?}"));
-        let source = config.source("s").unwrap_or_else(|| panic!("no source"));
-        source
-            .projections
-            .iter()
-            .flat_map(|projection| {
-                projection.on.iter().map(|on| (on.clone(), projection.rank_of(on)))
-            })
-            .collect::<Vec<_>>()
-    };
+fn a_rank_is_the_list_among_those_of_its_entity_type_and_the_place_in_it() {
+    let text = projections(&[("[\"a\", \"b\"]", "/id"), ("[\"c\", \"d\"]", "/id")]);
+    let expected = [("a", 0), ("b", 1), ("c", 1 << 16), ("d", (1 << 16) + 1)];
+    assert_eq!(ranks(&text), expected.map(|(name, rank)| (name.to_owned(), rank)));
+}
+
+#[test]
+fn a_list_that_grows_at_its_end_wherever_it_stands_keeps_every_rank() {
     let before = ranks(&projections(&[("[\"a\", \"b\"]", "/id"), ("[\"c\"]", "/id")]));
-    let named = |name: &str, rank| (name.to_owned(), Some(rank));
-    assert_eq!(before, [named("a", 0), named("b", 1), named("c", 2)]);
-    let after =
-        ranks(&projections(&[("[\"a\", \"b\"]", "/id"), ("[\"c\"]", "/id"), ("[\"d\"]", "/id")]));
-    assert!(after.starts_with(&before));
+    let own = projections(&[("[\"a\", \"b\", \"new\"]", "/id"), ("[\"c\"]", "/id")]);
+    let behind = projections(&[
+        ("[\"a\", \"b\"]", "/id"),
+        ("[\"c\", \"new\"]", "/id"),
+        ("[\"last\"]", "/id"),
+    ]);
+    // Another entity's list, before them all.
+    let other =
+        projections(&[("[\"x\", \"y\", \"z\"]", "/id")]).replace("type = \"", "type = \"other-");
+    let tables = projections(&[("[\"a\", \"b\"]", "/id"), ("[\"c\"]", "/id")]);
+    let (_, tables) = tables.split_once("secret = \"s\"\n").unwrap_or_default();
+    for after in [own, behind, format!("{other}{tables}")] {
+        let after = ranks(&after);
+        assert!(before.iter().all(|rank| after.contains(rank)), "{before:?} became {after:?}");
+        assert!(after.len() > before.len());
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@
     clippy::as_conversions
 )]
 
+mod age;
 mod entity;
 mod key;
 mod message;
@@ -27,6 +28,7 @@ mod token;
 pub mod verbs;
 mod version;
 
+pub use age::{Age, age};
 pub use entity::{Change, Entity, Guard, GuardRefusal, Stamp, Tie};
 pub use key::{EntityKey, EventKey, KeyError, RunName, SHARDS, SourceName, shard_of};
 pub use message::{Message, MessageError};

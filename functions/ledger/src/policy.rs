@@ -204,6 +204,15 @@ impl Policy {
         u64::from(self.retention_days).saturating_mul(86_400)
     }
 
+    /// How far back the ledger is sure to hold each event that came: an older one that is not there
+    /// may have been settled, and be gone. A row is kept for the retention from when it settled; a day
+    /// less, or half where that is less, leaves room for clocks and for a run that takes its time.
+    #[must_use]
+    pub fn remembered_ms(&self) -> u64 {
+        let seconds = self.retention_seconds();
+        seconds.saturating_sub((seconds / 2).min(86_400)).saturating_mul(1_000)
+    }
+
     /// How long a body chunk is kept from its birth, in seconds.
     #[must_use]
     pub fn chunk_seconds(&self) -> u64 {
@@ -241,6 +250,9 @@ mod tests {
     fn settled_rows_are_kept_ninety_days_and_chunks_half_a_year_longer() {
         let policy = Policy::default();
         assert_eq!(policy.retention_seconds(), 90 * 86_400);
+        assert_eq!(policy.remembered_ms(), 89 * 86_400_000);
+        let short = Policy { retention_days: 1, ..policy.clone() };
+        assert_eq!(short.remembered_ms(), 43_200_000);
         assert_eq!(policy.chunk_seconds(), 270 * 86_400);
     }
 

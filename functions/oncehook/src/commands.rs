@@ -135,7 +135,10 @@ async fn dead(args: &Dead, global: &Global, operator: &Operator) -> Result<Atten
             let done = Box::pin(dead_redrive::run(&aws, args, operator));
             print(&done.await?, global)
         }
-        Dead::Resolve(args) => print(&dead_by_hand::resolve(&aws, args).await?, global),
+        Dead::Resolve(args) => {
+            let policy = &context.settings.policy;
+            print(&dead_by_hand::resolve(&aws, policy, args).await?, global)
+        }
     }
 }
 

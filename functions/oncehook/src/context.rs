@@ -118,7 +118,8 @@ pub(crate) fn read_file(path: &Path) -> Result<String, Failure> {
 }
 
 /// The compiled-in configuration. Parameters come from the environment where it has them; where
-/// it has not, any allowed value does, since none of them changes what is read or signed.
+/// it has not, any allowed value does, since none of them changes what is read or signed. What claims
+/// events asks for the parameter that decides their mode (`commands::reconcile`).
 fn compiled_in(settings: &Settings) -> Result<Config, Failure> {
     let parameter = |name: &str| {
         let filler = if name.contains("MODE") { "enforce" } else { "true" };

@@ -121,7 +121,7 @@ pub async fn keep(ledger: &impl Ledger, row: &Row) -> Result<(), PortError> {
     Ok(())
 }
 
-/// Gives the chunks of a row that was buried once, and is settled now, a time to live again.
+/// Gives the chunks of a row that was buried once, and is settled or closed now, a time to live again.
 pub async fn release(
     ledger: &impl Ledger,
     row: &Row,

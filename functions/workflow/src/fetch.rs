@@ -316,14 +316,16 @@ fn read(
     match answer.status {
         200 => Told::read(fetch, question.entity_type, &answer.body).map_err(|why| failed(&why)),
         401 | 403 => Err(refused_key(fetch, answer.status, "")),
-        404 => match fetch.on_404 {
+        status @ (404 | 410) => match fetch.on_404 {
             OnMissing::Tombstone => Ok(Told::nothing(fetch, true)),
             OnMissing::Empty => Ok(Told::nothing(fetch, false)),
             OnMissing::Retry => {
-                Err(NoAnswer::of(said("does not know it yet (404)"), FailureClass::Transient))
+                let error = said(&format!("does not know it yet ({status})"));
+                Err(NoAnswer::of(error, FailureClass::Transient))
             }
             OnMissing::Dead => {
-                Err(NoAnswer::of(said("does not know it (404)"), FailureClass::Permanent))
+                let error = said(&format!("does not know it ({status})"));
+                Err(NoAnswer::of(error, FailureClass::Permanent))
             }
         },
         429 => {
@@ -335,10 +337,21 @@ fn read(
                 retry_after_ms,
             })
         }
-        status @ (408 | 500..=599) => {
-            Err(NoAnswer::of(said(&format!("answered {status}")), FailureClass::Transient))
+        status @ (301 | 308) => {
+            let error = format!("has moved it for good ({status}), and the key follows nowhere");
+            let error = said(&format!("{error}: correct its address"));
+            Err(NoAnswer::of(error, FailureClass::Permanent))
         }
-        status => Err(NoAnswer::of(said(&format!("answered {status}")), FailureClass::Permanent)),
+        status => Err(NoAnswer::of(said(&format!("answered {status}")), class_of(status))),
+    }
+}
+
+/// What a status means that nothing else is known of. These say that the question itself is wrong, and
+/// it is the same tomorrow; whatever they do not name, a lock, a conflict, a detour, may pass.
+const fn class_of(status: u16) -> FailureClass {
+    match status {
+        400 | 402 | 405 | 406 | 411 | 413..=417 | 422 | 431 | 451 => FailureClass::Permanent,
+        _ => FailureClass::Transient,
     }
 }
 

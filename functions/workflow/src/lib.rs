@@ -25,6 +25,7 @@ pub mod projection;
 pub mod receive;
 pub mod reconcile;
 pub mod replay;
+pub mod resolve;
 pub mod steward;
 pub mod telemetry;
 pub mod twin;

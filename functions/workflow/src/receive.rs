@@ -206,7 +206,11 @@ impl<P: ReceiverPorts> Receiver<P> {
         let Err(Rejection::NeedsCertificate { url }) = first else { return first };
         let certificate = self.certificates.key(&*self.ports, &source.preset, &url).await?;
         let keys: Vec<Key> = keys.iter().cloned().chain([certificate]).collect();
-        source.preset.verify(request, &keys, now.0)
+        let verified = source.preset.verify(request, &keys, now.0);
+        if verified.is_ok() {
+            self.certificates.proved(&url).await;
+        }
+        verified
     }
 }
 

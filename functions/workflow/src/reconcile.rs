@@ -13,19 +13,21 @@
 //! A source without a list, an address or a key is left out by name. That a source cannot be compared
 //! is trouble, counted apart from gaps: nothing found is not nothing missing.
 
+mod by_hand;
 mod claims;
 mod completeness;
 pub(crate) mod last_run;
 
+pub use by_hand::compare;
 pub use claims::Claims;
 pub use completeness::Completeness;
 
 use crate::{
     outbound::{NoKey, api_key},
-    ports::{Clock, Entropy, Http, Lookup, Notes, PortError, ReceiverPorts, Secret, SecretStore},
+    ports::{Http, Lookup, Notes, PortError, ReceiverPorts, Secret},
     receive::Receiver,
     replay::{
-        Access, Checkpoint, Feed, Notebook, Opening, Pace, Replay, Stop, Tally, Watch,
+        Access, Checkpoint, Notebook, Opening, Pace, Replay, Stop, Tally,
         pager::{Cursor, Pager, Window},
     },
     telemetry::{Level, Line, MetricUnit, Telemetry, shown},
@@ -179,10 +181,18 @@ impl<P: ReconcilerPorts> Reconciler<P> {
         let memory = self.memory(&name).await.map_err(|error| Left::Trouble(error.to_string()))?;
         let covered_until = memory.covered_until;
         let run = memory.unfinished.as_ref().map(|unfinished| unfinished.run.clone());
-        let begun = memory.unfinished.filter(|left| left.next != Some(Cursor::First));
+        let left = memory.unfinished.filter(|left| left.next != Some(Cursor::First));
+        let had_left = left.is_some();
+        let begun = left.filter(|left| left.goes_on_at(&opening.address));
         let is_left = begun.is_some();
+        if had_left && !is_left {
+            let said = "its list has moved to another host; what was left of it is read anew";
+            let text = format!("{}: {said}", source.preset.title());
+            ports.emit(&Line::new(Level::Warn, text).of_source(source.name.as_str()));
+        }
         let checkpoint = begun.unwrap_or_else(|| {
-            let window = window(covered_until, opening, ports.now());
+            let remembered_ms = self.receiver.policy.remembered_ms();
+            let window = window(covered_until, opening, remembered_ms, ports.now());
             // A run that got nowhere gives its name on, so that its rows are known again.
             let new = || ports.token().to_string().chars().take(12).collect();
             Checkpoint::new(source.name.as_str(), run.unwrap_or_else(new), window, Vec::new())
@@ -196,6 +206,7 @@ impl<P: ReconcilerPorts> Reconciler<P> {
             feed: Claims::new(&self.receiver, source, note),
             watch: &(),
             pace: self.pace,
+            remembered_ms: Some(self.receiver.policy.remembered_ms()),
         };
         let notebook = Kept { ports, name: &name, covered_until };
         // A provider may ask for more patience than the run has; what is done is kept page by page.
@@ -225,7 +236,25 @@ impl<P: ReconcilerPorts> Reconciler<P> {
         remember(ports, &name, &memory).await.map_err(Left::Trouble)?;
         let found = Completeness::of(checkpoint.window, &checkpoint.tally);
         publish(ports, source, &found, &checkpoint);
+        if let Some(covered) = covered_until.filter(|covered| *covered < found.window.since) {
+            ports.emit(&self.uncompared(source, covered, found.window.since));
+        }
         Ok(is_left)
+    }
+
+    /// What was never compared, since the list or the ledger reaches back no further: there a missing
+    /// event could not be told from one that was settled and is gone.
+    fn uncompared(&self, source: &Source, since: Millis, until: Millis) -> Line {
+        let text = format!(
+            "{} was not compared for {} hours, and can be no more: its list or the ledger \
+             (RetentionDays {}) reaches back no further",
+            source.preset.title(),
+            until.since(since).div_ceil(3_600_000),
+            self.receiver.policy.retention_days
+        );
+        let line = Line::new(Level::Error, text).of_source(source.name.as_str());
+        let line = line.with("uncompared.since_ms", since.0).with("uncompared.until_ms", until.0);
+        line.count("ReconcileTrouble")
     }
 
     async fn memory(&self, name: &str) -> Result<Memory, PortError> {
@@ -235,11 +264,18 @@ impl<P: ReconcilerPorts> Reconciler<P> {
     }
 }
 
-/// What a run reads: since the last one, no further back than the list goes.
-fn window(covered_until: Option<Millis>, opening: &Opening<'_>, now: Millis) -> Window {
+/// What a run reads: since the last one, no further back than the list goes, and than the ledger
+/// remembers.
+fn window(
+    covered_until: Option<Millis>,
+    opening: &Opening<'_>,
+    remembered_ms: u64,
+    now: Millis,
+) -> Window {
     let until = now.minus(GRACE_MS);
     let since = covered_until.unwrap_or(until.minus(FIRST_MS)).min(until).minus(OVERLAP_MS);
-    let earliest = opening.reaches_back_to(now).unwrap_or_default();
+    let listed = opening.reaches_back_to(now).unwrap_or_default();
+    let earliest = listed.max(now.minus(remembered_ms));
     Window::new(since.max(earliest).min(until), until)
 }
 
@@ -300,36 +336,6 @@ fn publish(
         line = line.count("ReconcileTrouble");
     }
     telemetry.emit(&line);
-}
-
-/// Compares one source in one window, for a person: what is missing is claimed by `feed`, or only
-/// counted where it is a dry run.
-pub async fn compare<P, F, W>(
-    ports: &P,
-    source: &Source,
-    (pager, access): (Pager, Access),
-    feed: F,
-    watch: &W,
-    pace: Pace,
-) -> Result<(Completeness, Tally), Stop>
-where
-    P: Http + Clock + Entropy + Lookup + SecretStore,
-    F: Feed,
-    W: Watch,
-{
-    struct Nowhere;
-    impl Notebook for Nowhere {
-        async fn save(&self, _checkpoint: &Checkpoint) -> Result<(), String> {
-            Ok(())
-        }
-    }
-    let window = pager.window();
-    let checkpoint = Checkpoint::new(source.name.as_str(), String::new(), window, Vec::new());
-    let replay = Replay { ports, source, pager, access: &access, feed, watch, pace };
-    match replay.run(checkpoint, &Nowhere, None).await {
-        Ok(done) => Ok((Completeness::of(window, &done.tally), done.tally)),
-        Err(broken) => Err(broken.stop),
-    }
 }
 
 #[cfg(test)]

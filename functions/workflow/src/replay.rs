@@ -85,6 +85,10 @@ pub struct Replay<'r, P, F, W> {
     pub watch: &'r W,
     /// How fast.
     pub pace: Pace,
+    /// How far back the ledger holds what came ([`ledger::Policy::remembered_ms`]). Of an older event
+    /// that is not there nothing tells whether it came, so it is left alone and counted. `None`: a
+    /// person knows that none of them did.
+    pub remembered_ms: Option<u64>,
 }
 
 /// A page, done.
@@ -163,7 +167,12 @@ where
             tally.count_unlisted(&item.id, item.why);
         }
         let mut wanted: BTreeMap<EventKey, Listed> = BTreeMap::new();
+        let remembered = self.remembered_ms.map(|ms| self.ports.now().minus(ms));
         for event in events {
+            if remembered.is_some_and(|since| event.at < since) {
+                tally.forgotten += 1;
+                continue;
+            }
             if !checkpoint.wants(&event.event_type) {
                 tally.skipped += 1;
                 continue;
@@ -246,6 +255,10 @@ where
 
     async fn read(&self, cursor: &Cursor) -> Result<Page, Stop> {
         let whom = self.source.preset.title();
+        if !self.pager.holds(cursor) {
+            let said = "a page on another host than its list, where the key does not belong";
+            return Err(Stop::Refused(format!("{whom}: the checkpoint names {said}")));
+        }
         let answer = self.ask(whom, self.pager.ask(cursor)).await?;
         match answer.status {
             200 => self

@@ -1,13 +1,15 @@
 //! The steward: what nobody else would do.
 //!
 //! Every minute it sends again what is overdue, buries what killed its workers until the budget
-//! was spent, and measures the oldest pending event. Every five minutes it redrives what died and
-//! may live, and says how long the reconciler has been silent; after a deploy it walks the dead once, since the new build may be the cure. Every
-//! fifteen minutes it clears the dead-letter queue of messages whose rows are settled.
+//! was spent, and measures the oldest event that should be finished by now. Every five minutes it
+//! redrives what died and may live, and says how long the reconciler has been silent; after a deploy
+//! it walks the dead once, since the new build may be the cure. Every fifteen minutes it clears the
+//! dead-letter queue of messages whose rows are settled.
 //!
 //! Every act is a conditional write on what was seen, so two stewards do no harm. A run is bounded
 //! in sends and in time, and the next one goes on where it ended.
 
+mod ages;
 mod dead;
 mod pending;
 
@@ -60,13 +62,15 @@ pub struct Tally {
     pub cleared: u64,
     /// Rows or messages that could not be worked; they are still due.
     pub troubles: u64,
-    /// Age of the oldest pending event.
+    /// Age of the oldest event that should be finished.
     pub oldest_pending_ms: u64,
     /// Whether some rows were not seen, for want of an answer or of time: then counts and ages say
     /// nothing, and the run does not count as one.
     pub is_blind: bool,
     /// How long the reconciler has finished no run; looked up every five minutes.
     pub reconciler_silent_ms: Option<u64>,
+    /// How long the longest wait by design has lasted: for another number, or for a turn.
+    pub oldest_waiting_ms: u64,
 }
 
 /// How far a step of a run came.
@@ -234,5 +238,9 @@ fn report(tally: &Tally) -> Line {
         return line;
     }
     line = count(count(line, "StewardRun", 1), "Pending", tally.pending);
+    if tally.oldest_waiting_ms > 0 {
+        let age = number(tally.oldest_waiting_ms / 1_000);
+        line = line.measure("OldestWaitingAge", age, MetricUnit::Seconds);
+    }
     line.measure("OldestPendingAge", number(tally.oldest_pending_ms / 1_000), MetricUnit::Seconds)
 }

@@ -3,9 +3,16 @@
 
 mod rig;
 
-use ledger::{FailureClass, Outcome, Policy, Row, Status};
-use rig::{Rig, subscription};
-use workflow::{ports::Trouble, twin::Fault};
+use ledger::{
+    FailureClass, Outcome, Policy, Row, Status,
+    verbs::{Resolve, ResolveRefusal},
+};
+use rig::{Rig, poison, subscription};
+use workflow::{
+    ports::Trouble,
+    resolve::{Closed, resolve},
+    twin::Fault,
+};
 
 /// Every body lies in chunks.
 fn chunked() -> Rig {
@@ -59,6 +66,60 @@ async fn a_row_buried_by_force_keeps_its_body_whoever_buries_it() {
         assert_eq!(rig.row("evt_1").life.status, Status::Dead);
         assert_eq!(rig.twin.chunk_expiries().into_values().collect::<Vec<_>>(), [None]);
     }
+}
+
+/// Closes a dead row, an hour later.
+async fn close(rig: &Rig, row: &Row) -> Closed {
+    rig.twin.advance(3_600_000);
+    let (by, note) = ("anna".to_owned(), "of no use".to_owned());
+    let ask = Resolve { by, note, settled_at: rig.now() };
+    resolve(&*rig.twin, &row.evidence.key, &ask, &rig.consumer.policy).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_a_person_closes_goes_in_time_with_its_body_whatever_buried_it() {
+    let rig = chunked();
+    rig.deliver(&poison("evt_poison")).await;
+    rig.receiver.receive(rig.signed(b"not json")).await;
+    for plan in ["gold", "silver"] {
+        rig.deliver(&subscription("evt_1", "created", 10, "sub_1", plan)).await;
+    }
+    rig.drain(60_000).await;
+    let dead = |rig: &Rig| -> Vec<Row> {
+        rig.twin.rows().into_iter().filter(|row| row.life.status == Status::Dead).collect()
+    };
+    let buried = dead(&rig);
+    assert_eq!(buried.len(), 3, "a burial, what nobody can use, and a conflict");
+    assert!(buried.iter().any(|row| row.evidence.key.as_str().starts_with("_c#")));
+    for row in buried {
+        let chunk = row.evidence.key.chunk(&row.evidence.body.sha256, 0);
+        assert_eq!(rig.twin.chunk_expiries()[&chunk], None);
+        assert!(matches!(close(&rig, &row).await, Closed::Done));
+        let end = rig.now().seconds_after(rig.consumer.policy.chunk_seconds());
+        assert_eq!(rig.twin.chunk_expiries()[&chunk], Some(end), "{}", row.evidence.key);
+    }
+    assert!(dead(&rig).is_empty());
+}
+
+#[tokio::test]
+async fn a_body_that_could_not_be_dated_is_when_the_row_is_closed_once_more() {
+    let rig = chunked();
+    rig.deliver(&poison("evt_poison")).await;
+    rig.drain(60_000).await;
+    let row = rig.row("evt_poison");
+    let trouble = Fault::Before(Trouble::Unavailable);
+    rig.twin.set_faults(move |step, _| (step == "expire_chunk").then_some(trouble));
+    assert!(matches!(close(&rig, &row).await, Closed::BodyStays(_)));
+    let closed = rig.row("evt_poison");
+    assert_eq!(closed.life.outcome, Some(Outcome::Resolved));
+    rig.twin.clear_faults();
+    let again = close(&rig, &row).await;
+    let refused = ResolveRefusal::NotDead(Status::Settled);
+    assert!(matches!(again, Closed::Refused(why) if why == refused), "{again:?}");
+    let at = closed.life.settled_at.unwrap();
+    let end = Some(at.seconds_after(rig.consumer.policy.chunk_seconds()));
+    assert_eq!(rig.twin.chunk_expiries().into_values().collect::<Vec<_>>(), [end]);
+    assert_eq!(rig.row("evt_poison"), closed);
 }
 
 #[tokio::test]

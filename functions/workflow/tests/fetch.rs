@@ -165,6 +165,23 @@ async fn what_the_provider_does_not_know_is_what_the_configuration_says() {
 }
 
 #[tokio::test]
+async fn what_is_gone_at_the_provider_is_what_the_configuration_says_of_what_is_not_there() {
+    let gone = |_: &Rig, provider: &Provider| provider.set_whim(|_| Some(answer(410, "{}")));
+    let with = |on_404: &str| format!("on_404 = \"{on_404}\"\nrate_per_s = 1000");
+    let (row, rig, _) = once(&with("tombstone"), gone).await;
+    assert_eq!(row.life.outcome, Some(Outcome::Applied));
+    assert!(state(&rig, "sub_1").is_final);
+    let (_, rig, _) = once(&with("empty"), gone).await;
+    assert!(!state(&rig, "sub_1").is_final);
+    for (on_404, class) in [("retry", FailureClass::Transient), ("dead", FailureClass::Permanent)] {
+        let (row, ..) = once(&with(on_404), gone).await;
+        let (found, error) = failure_of(&row);
+        assert_eq!(found, class, "{on_404}");
+        assert!(error.contains("410"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn other_answers_have_the_class_of_their_status() {
     use FailureClass::{Permanent, RateLimited, Transient};
     for (status, class) in [
@@ -172,10 +189,18 @@ async fn other_answers_have_the_class_of_their_status() {
         (502, Transient),
         (503, Transient),
         (408, Transient),
+        (204, Transient),
+        (302, Transient),
+        (307, Transient),
+        (409, Transient),
+        (423, Transient),
+        (425, Transient),
+        (499, Transient),
         (301, Permanent),
+        (308, Permanent),
         (400, Permanent),
         (402, Permanent),
-        (410, Permanent),
+        (405, Permanent),
         (422, Permanent),
         (429, RateLimited),
     ] {

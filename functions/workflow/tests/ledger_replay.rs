@@ -3,12 +3,13 @@
 
 mod rig;
 
-use ledger::{Origin, Outcome, Row, RunName, Status};
+use ledger::{EntityKey, FailureClass, Origin, Outcome, Row, RunName, Status};
 use rig::{Rig, payment, poison, subscription};
 use serde_json::{Value, json};
 use workflow::{
     ledger_replay::{LedgerReplay, Replayed, WhyNot, why_not},
     ports::Trouble,
+    projection::{Addend, Delta, EventView, Plan, Projection, ProjectionError},
     twin::Fault,
 };
 
@@ -167,4 +168,51 @@ async fn what_may_not_be_fed_in_again_is_refused_with_the_reason() {
     changed = applied;
     changed.life.format += 1;
     assert_eq!(why(&changed), Some(WhyNot::UnknownFormat));
+}
+
+/// A team's own projection: it counts the changes of a subscription.
+struct Counting;
+
+impl Projection for Counting {
+    fn project(&self, event: &EventView<'_>) -> Result<Vec<Plan>, ProjectionError> {
+        let field = "changes".to_owned();
+        let addend = Addend { field, from: "=1".to_owned(), amount: "1".parse().unwrap() };
+        Ok(vec![Plan::Delta(Delta {
+            entity: EntityKey::new("shop", "counter", "sub_1").unwrap(),
+            event_id: event.event_id.to_owned(),
+            adds: vec![addend],
+            appends: Vec::new(),
+        })])
+    }
+}
+
+#[tokio::test]
+async fn what_adds_is_not_worked_again_whoever_made_the_row_and_whatever_was_configured_then() {
+    let refused = |rig: &Rig, row: &Row| {
+        let made = of(rig, row);
+        assert_eq!(made.life.status, Status::Dead, "{:?}", made.life);
+        let failure = made.life.failure.unwrap();
+        assert_eq!(failure.class, FailureClass::Permanent);
+        assert!(failure.error.contains("it would count twice"), "{}", failure.error);
+    };
+    // Made by a command that does not know the rule.
+    let (rig, row) = settled(&payment("evt_pay", "acc_1", 5)).await;
+    assert_eq!(replay(&rig, &row).await, Replayed::New { sent: true });
+    rig.drain(60_000).await;
+    refused(&rig, &row);
+    assert_eq!(rig.twin.state("shop#balance#acc_1").unwrap().state["total"], json!(5));
+
+    // Made while a version decided; the build that works it adds, and says so in Rust.
+    let event = subscription("evt_1", "created", 10, "sub_1", "gold");
+    let (mut rig, row) = settled(&event).await;
+    assert_eq!(why_not(&row, &rig.consumer.config, false), None);
+    assert_eq!(replay(&rig, &row).await, Replayed::New { sent: true });
+    rig.consumer.projection = Box::new(Counting);
+    rig.drain(60_000).await;
+    refused(&rig, &row);
+    assert!(rig.twin.state("shop#counter#sub_1").is_none());
+    // An event of its own counts.
+    rig.deliver(&subscription("evt_2", "updated", 20, "sub_1", "gold")).await;
+    rig.drain(60_000).await;
+    assert_eq!(rig.twin.state("shop#counter#sub_1").unwrap().state["changes"], json!(1));
 }

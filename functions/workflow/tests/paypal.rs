@@ -171,12 +171,75 @@ async fn a_foreign_certificate_and_an_address_without_one_are_refused() {
 async fn forged_addresses_set_no_pace_and_push_nothing_out() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.post(sandbox.body()).await, 200);
-    for n in 0..200 {
-        sandbox.post_to(&format!("https://api.sandbox.paypal.com/{n}")).await;
+    for minute in 1..=3 {
+        for n in 0..200 {
+            sandbox.post_to(&format!("https://api.sandbox.paypal.com/{minute}/{n}")).await;
+        }
+        let fetches = minute * 15;
+        assert_eq!(sandbox.fetches(), fetches, "twenty a minute, of which five are not theirs");
+        assert_eq!(sandbox.post(sandbox.body()).await, 200, "the known certificate still verifies");
+        assert_eq!(sandbox.fetches(), fetches);
+        sandbox.rig.twin.advance(60_000);
     }
-    assert_eq!(sandbox.fetches(), 20, "twenty a minute at most");
-    assert_eq!(sandbox.post(sandbox.body()).await, 200, "the known certificate still verifies");
-    assert_eq!(sandbox.fetches(), 20);
+}
+
+/// Certificates without end: each of these addresses holds a good one, and none has proven anything.
+async fn flood(sandbox: &Sandbox, round: usize) {
+    for n in 0..40 {
+        let url = format!("https://api.sandbox.paypal.com/{round}/{n}");
+        let pem = sandbox.vector["public_key_pem"].as_str().unwrap();
+        sandbox.rig.twin.set_certificate(&url, pem.as_bytes());
+        let mut forged = sandbox.delivery("{}");
+        forged.headers = forged
+            .headers
+            .iter()
+            .map(|(name, value)| (name, if name == "paypal-cert-url" { &url } else { value }))
+            .collect();
+        assert_ne!(sandbox.rig.receiver.receive(forged).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_proven_certificate_is_asked_for_again_whatever_strangers_ask_for() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.post(sandbox.body()).await, 200);
+    for round in 0..3 {
+        sandbox.rig.twin.advance(3_600_000);
+        flood(&sandbox, 2 * round).await;
+        sandbox.rig.twin.advance(60_000);
+        flood(&sandbox, 2 * round + 1).await;
+        let before = sandbox.fetches();
+        assert_eq!(sandbox.post(sandbox.body()).await, 200, "an hour old, and not pushed out");
+        assert_eq!(sandbox.fetches(), before + 1, "one of the fetches that are its own");
+    }
+}
+
+#[tokio::test]
+async fn a_proven_certificate_that_cannot_be_had_anew_verifies_for_a_day() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.post(sandbox.body()).await, 200);
+    sandbox.rig.twin.set_faults(|step, _| {
+        (step == "certificate").then_some(Fault::Before(Trouble::Unavailable))
+    });
+    for _ in 0..23 {
+        sandbox.rig.twin.advance(3_600_000);
+        let before = sandbox.fetches();
+        for _ in 0..30 {
+            assert_eq!(sandbox.post(sandbox.body()).await, 200);
+        }
+        assert_eq!(sandbox.fetches(), before + 1, "and is not asked for with each delivery");
+    }
+    sandbox.rig.twin.advance(3_600_000);
+    assert_eq!(sandbox.post(sandbox.body()).await, 503, "a day is over");
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_taken_away_verifies_no_longer() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.post(sandbox.body()).await, 200);
+    sandbox.rig.twin.set_certificate(URL, b"<html>");
+    sandbox.rig.twin.advance(3_600_000);
+    assert_eq!(sandbox.post(sandbox.body()).await, 401);
 }
 
 #[tokio::test]

@@ -98,6 +98,30 @@ const APPLIED: (Status, Option<Outcome>, u32) = (Status::Settled, Some(Outcome::
 const SUPERSEDED: (Status, Option<Outcome>, u32) = (Status::Settled, Some(Outcome::Superseded), 1);
 
 #[tokio::test]
+async fn a_wait_of_an_hour_is_no_unfinished_work_and_a_wait_that_nobody_ends_is() {
+    let rig = rig_of("apply");
+    arrive(&rig, &[2]).await;
+    for minutes in 1..=59 {
+        rig.twin.advance(60_000);
+        let tally = rig.tend().await;
+        // The index alone tells of the first two minutes.
+        assert!(tally.oldest_pending_ms <= 120_000, "{minutes}: {}", tally.oldest_pending_ms);
+        let waits = if minutes > 2 { minutes * 60_000 } else { 0 };
+        assert_eq!(tally.oldest_waiting_ms, waits, "{minutes}");
+    }
+    // Its time is up, it is sent, and no consumer takes it.
+    let mut ages = Vec::new();
+    for _ in 0..10 {
+        rig.twin.advance(60_000);
+        ages.push(rig.tend().await.oldest_pending_ms / 60_000);
+    }
+    assert_eq!(ages, [0, 0, 0, 3, 4, 5, 6, 7, 8, 9]);
+    rig.drain(60_000).await;
+    assert_eq!(told(&rig, 2), APPLIED);
+    assert_eq!(rig.tend().await.oldest_pending_ms, 0);
+}
+
+#[tokio::test]
 async fn numbers_that_come_early_wait_without_an_attempt_and_follow_the_missing_one_at_once() {
     let rig = rig_of("apply");
     arrive(&rig, &[3, 4, 2]).await;

@@ -18,7 +18,7 @@ pub(super) fn failure(class: FailureClass, at: Millis) -> Failure {
 }
 
 /// A life of that status, in its third run of six, with everything set that the status allows.
-pub(super) fn life(status: Status) -> Life {
+pub(crate) fn life(status: Status) -> Life {
     let bucket = match status {
         Status::Claimed | Status::Processing | Status::Failed | Status::Waiting => {
             Some(Bucket::Pending(SHARD))

@@ -14,7 +14,7 @@ mod bury;
 mod claim;
 mod fail;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod lease;
 mod redrive;
 mod resolve;

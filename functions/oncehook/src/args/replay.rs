@@ -23,7 +23,10 @@ Reads the provider's own list of events, with the key in the outbound secret, an
 the stack's replay route, under the source's token in the replay secret. The ledger discards what \
 it has. The stack must be deployed with ReplayRoute=on. Both ends of the window are included; its \
 end is fixed when the run begins. Ctrl-C ends it with exit code 130 and the command that goes on: the \
-same one, without --fresh. It goes on with a run that was killed, too.
+same one, without --fresh. It goes on with a run that was killed, too. A window may reach as far \
+back as the ledger remembers, RetentionDays less a day: an older event may have been settled and be \
+gone, and would be applied again. --beyond-retention is for what never came, such as a past before \
+the stack was there.
 
 Examples, from the ledger:
   oncehook replay --from-ledger --since 2h --by anna --reason 'state restored'
@@ -74,6 +77,9 @@ pub(crate) struct Replay {
     /// Forget a run that was broken off, and begin anew
     #[arg(long, help_heading = PROVIDER, conflicts_with = "from_ledger")]
     pub(crate) fresh: bool,
+    /// Feed in what happened longer ago than settled rows are kept: none of it may have come before
+    #[arg(long, help_heading = PROVIDER, conflicts_with = "from_ledger")]
+    pub(crate) beyond_retention: bool,
     /// Print which providers list their past events, and how far back
     #[arg(long, help_heading = PROVIDER, exclusive = true)]
     pub(crate) providers: bool,

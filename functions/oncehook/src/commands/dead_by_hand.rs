@@ -11,11 +11,14 @@ use crate::{
     pace::Pace,
 };
 use ledger::{
-    EventKey, Message, Millis, Status,
+    EventKey, Message, Millis, Policy, Status,
     verbs::{self, RedriveBy, RedriveRefusal, Resolve, ResolveRefusal},
 };
 use serde::Serialize;
-use workflow::ports::{Clock, Ledger, Outbox, Refused};
+use workflow::{
+    ports::{Clock, Ledger, Outbox, Refused},
+    resolve::{self, Closed},
+};
 
 /// What became of each key.
 #[derive(Debug, Serialize)]
@@ -116,14 +119,18 @@ fn refusal_of_redrive(why: RedriveRefusal, status: Option<Status>) -> String {
 }
 
 /// Closes dead events.
-pub(crate) async fn resolve(ports: &(impl Ledger + Clock), args: &ByHand) -> Result<Done, Failure> {
+pub(crate) async fn resolve(
+    ports: &(impl Ledger + Clock),
+    policy: &Policy,
+    args: &ByHand,
+) -> Result<Done, Failure> {
     let settled_at: Millis = ports.now();
     let ask = Resolve { by: args.by.clone(), note: args.reason.clone(), settled_at };
     let next =
         "its copy in the dead-letter queue is deleted by the steward within the quarter hour";
     let mut done = Done::of(args, next);
     for key in &args.keys {
-        if !done.take(key, resolve_one(ports, key, &ask).await) {
+        if !done.take(key, resolve_one(ports, policy, key, &ask).await) {
             break;
         }
     }
@@ -132,16 +139,19 @@ pub(crate) async fn resolve(ports: &(impl Ledger + Clock), args: &ByHand) -> Res
 
 async fn resolve_one(
     ports: &impl Ledger,
+    policy: &Policy,
     key: &EventKey,
     ask: &Resolve,
 ) -> Result<(bool, String), Failure> {
-    Ok(match ports.resolve(key, ask).await? {
-        Ok(()) | Err(Refused { why: ResolveRefusal::Mine, .. }) => (true, "closed".to_owned()),
-        Err(Refused { why: ResolveRefusal::NotDead(status), .. }) => {
-            (false, not_dead(Some(status)))
+    Ok(match resolve::resolve(ports, key, ask, policy).await? {
+        Closed::Done | Closed::Refused(ResolveRefusal::Mine) => (true, "closed".to_owned()),
+        Closed::BodyStays(error) => {
+            let said = "closed, but its body has no end yet";
+            (true, format!("{said} ({error}); the same command sets it"))
         }
-        Err(Refused { why: ResolveRefusal::Missing, .. }) => (false, "no such event".to_owned()),
-        Err(Refused { why: ResolveRefusal::UnknownFormat, .. }) => {
+        Closed::Refused(ResolveRefusal::NotDead(status)) => (false, not_dead(Some(status))),
+        Closed::Refused(ResolveRefusal::Missing) => (false, "no such event".to_owned()),
+        Closed::Refused(ResolveRefusal::UnknownFormat) => {
             (false, "written by another build; left untouched".to_owned())
         }
     })

@@ -2,7 +2,7 @@
 //!
 //! What is missing is claimed by the receiver's own use case, run here under the person's rights.
 
-use super::replay::{Shown, far, open, unlock};
+use super::replay::{Shown, far, open, unlock, within_memory};
 use crate::{
     args::Reconcile as Args,
     context::{self, Context},
@@ -11,7 +11,8 @@ use crate::{
     output::{Fact, Page, Report, Tone, shown},
     time::{self, utc},
 };
-use aws::{Aws, Resource};
+use aws::{Aws, Resource, Settings};
+use config::Source;
 use serde::Serialize;
 use std::sync::Arc;
 use workflow::{
@@ -51,6 +52,9 @@ pub(crate) async fn run(
     operator: &Operator,
 ) -> Result<Reconciled, Failure> {
     let source = context.source(&args.source)?;
+    if !args.dry_run {
+        knows_mode(source, &context.settings)?;
+    }
     let opening = open(context, source)?;
     let aws = Arc::new(context.connect(if args.dry_run { LOOKING } else { CLAIMING }).await?);
     let access = unlock(context, &aws, &opening).await?;
@@ -60,10 +64,14 @@ pub(crate) async fn run(
         let found = format!("the window ends ({}) before it begins ({})", utc(until), utc(since));
         return Err(Failure::usage(found).with_next("--since is the earlier of the two"));
     }
+    within_memory(since, now, &context.settings.policy).map_err(|refused| {
+        refused.with_next("a shorter --since; `oncehook replay` can feed older events in")
+    })?;
     let window = Window::new(since, until);
     let begun = Checkpoint::new(source.name.as_str(), String::new(), window, Vec::new());
     let watch = Shown::new(operator, begun, now, opening.list.days);
     let pace = Pace { per_second: args.rate, at_once: AT_ONCE };
+    let pace = (pace, context.settings.policy.remembered_ms());
     let list = (Pager::new(opening.list.clone(), opening.address.clone(), window), access);
     let compared = if args.dry_run {
         operator.interruptible(Box::pin(compare(&*aws, source, list, Look, &watch, pace))).await
@@ -96,6 +104,22 @@ pub(crate) async fn run(
         failures: tally.failures,
         title: source.preset.title().to_owned(),
     })
+}
+
+/// An event of the other mode is claimed as ignored and never worked, so which mode the source has is
+/// not guessed at. Commands that claim nothing take any value.
+fn knows_mode(source: &Source, settings: &Settings) -> Result<(), Failure> {
+    let unset = source.live_from.as_ref().filter(|name| settings.parameter(name).is_none());
+    let Some(name) = unset else { return Ok(()) };
+    let variable = format!("ONCEHOOK_PARAM_{name}");
+    let found = format!(
+        "source `{}` reads `live` from {variable}, which is not set here: what is missing would be \
+         claimed, and might be settled as of the other mode without being worked",
+        source.name
+    );
+    Err(Failure::usage(found).with_next(format!(
+        "set {variable} to true or false, as the stack's functions have it, or look with --dry-run"
+    )))
 }
 
 /// Names the run too: rows of another one are no rows of this one.
@@ -156,8 +180,10 @@ impl Report for Reconciled {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
     use super::*;
+    use config::Config;
     use ledger::Millis;
 
     fn said(missing: u64, failed: u64) -> String {
@@ -171,7 +197,15 @@ mod tests {
             since: String::new(),
             until: String::new(),
             dry_run: false,
-            found: Completeness { window, listed: 20, held: 20 - failed, missing, late: 0, failed },
+            found: Completeness {
+                window,
+                listed: 20,
+                held: 20 - failed,
+                missing,
+                late: 0,
+                failed,
+                forgotten: 0,
+            },
             failures: failures.collect(),
             title: "Stripe".to_owned(),
         };
@@ -191,5 +225,23 @@ mod tests {
             assert!(text.contains("evt_9: no answer") && text.contains("and 2 more"), "{text}");
         }
         assert!(said(2, 0).contains("oncehook events list --source stripe-live"), "{}", said(2, 0));
+    }
+
+    #[test]
+    fn the_mode_of_a_source_is_not_guessed_at_where_events_are_claimed() {
+        let sources = "[sources.s]\npreset = \"stripe\"\nsecret = \"s\"\nlive = \"${live}\"\n\
+                       [sources.t]\npreset = \"stripe\"\nsecret = \"t\"\nlive = false\n";
+        let filler = |_: &str| Some("true".to_owned());
+        let config = Config::parse("sources.toml", sources, &filler).unwrap();
+        let source = |name| config.source(name).unwrap();
+        let settings = |variables: &[(&str, &str)]| {
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            Settings::from_variables(variables.iter().map(owned)).unwrap()
+        };
+        let refused = knows_mode(source("s"), &settings(&[])).unwrap_err();
+        assert!(refused.to_string().contains("ONCEHOOK_PARAM_LIVE, which is not set"), "{refused}");
+        assert!(refused.next().unwrap().contains("--dry-run"));
+        assert!(knows_mode(source("s"), &settings(&[("ONCEHOOK_PARAM_LIVE", "false")])).is_ok());
+        assert!(knows_mode(source("t"), &settings(&[])).is_ok());
     }
 }

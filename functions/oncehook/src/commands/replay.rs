@@ -24,11 +24,11 @@ use crate::{
 use aws::{Aws, Resource};
 use config::Source;
 use kept::{Asked, Kept};
-use ledger::Millis;
+use ledger::{Millis, Policy};
 use report::Replayed;
 use workflow::{
     outbound::{ApiKey, NoKey, api_key},
-    ports::{Clock as _, Entropy as _, Secret},
+    ports::{Clock as _, Entropy, Secret},
     replay::{
         Access, Broken, Checkpoint, Feed, Look, Notebook, Opening, Pace, Posts, Replay, Stop,
         Tally, Words,
@@ -61,18 +61,26 @@ pub(crate) async fn run(
         Some(_) | None => None,
     };
     let is_resumed = resumed.is_some();
+    let has_moved = resumed.as_ref().is_some_and(|one| !one.goes_on_at(&opening.address));
     let checkpoint = match resumed {
+        Some(checkpoint) if has_moved => checkpoint.anew(),
         Some(checkpoint) => checkpoint,
-        None => begin(args, source, now, &aws)?,
+        None => begin(args, source, now, &aws, &context.settings.policy)?,
     };
     let mut notes = beyond(&opening, checkpoint.window, now, source.preset.title());
     if is_resumed {
         let till = utc(checkpoint.window.until);
         notes.push(format!("went on with the run that was broken off; its window ends at {till}"));
     }
+    if has_moved {
+        let why = "the list has moved to another host, where the next page is none";
+        notes.push(format!("{why}: read from the first page, what is there counts as duplicate"));
+    }
     let shown = Shown::new(operator, checkpoint.clone(), now, opening.list.days);
     let pager = Pager::new(opening.list.clone(), opening.address.clone(), checkpoint.window);
-    let parts = Parts { aws: &aws, source, pager, access, shown: &shown, args };
+    let remembered_ms = context.settings.policy.remembered_ms();
+    let remembered_ms = Some(remembered_ms).filter(|_| !args.beyond_retention);
+    let parts = Parts { aws: &aws, source, pager, access, shown: &shown, args, remembered_ms };
     let done = if let Some(kept) = &kept {
         let token = token(context, &aws, source).await?;
         let words = Words {
@@ -154,16 +162,45 @@ async fn key(
     })
 }
 
-fn begin(args: &Args, source: &Source, now: Millis, aws: &Aws) -> Result<Checkpoint, Failure> {
+fn begin(
+    args: &Args,
+    source: &Source,
+    now: Millis,
+    entropy: &impl Entropy,
+    policy: &Policy,
+) -> Result<Checkpoint, Failure> {
     let since = args.since.map_or(now, |since| since.resolve(now));
     let until = args.until.map_or(now, |until| until.resolve(now)).min(now);
     if since > until {
         let found = format!("the window ends ({}) before it begins ({})", utc(until), utc(since));
         return Err(Failure::usage(found).with_next("--since is the earlier of the two"));
     }
-    let run: String = aws.token().to_string().chars().take(12).collect();
+    if !args.beyond_retention {
+        within_memory(since, now, policy).map_err(|refused| {
+            refused.with_next(
+                "a shorter --since, or --beyond-retention where you know that none of them ever came",
+            )
+        })?;
+    }
+    let run: String = entropy.token().to_string().chars().take(12).collect();
     let window = Window::new(since, until);
     Ok(Checkpoint::new(source.name.as_str(), run, window, args.event_type.clone()))
+}
+
+/// What happened before the ledger's memory may have come, been settled and be gone: it would pass for
+/// missing, and what adds would be counted a second time.
+pub(super) fn within_memory(since: Millis, now: Millis, policy: &Policy) -> Result<(), Failure> {
+    let earliest = now.minus(policy.remembered_ms());
+    if since >= earliest {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "the ledger remembers what happened since {}, and this window begins at {}: settled rows go \
+         after RetentionDays ({}), so an older event that came and is gone would be taken for new",
+        utc(earliest),
+        utc(since),
+        policy.retention_days
+    )))
 }
 
 /// What the provider no longer lists of the window.
@@ -217,6 +254,7 @@ struct Parts<'r> {
     access: Access,
     shown: &'r Shown,
     args: &'r Args,
+    remembered_ms: Option<u64>,
 }
 
 impl Parts<'_> {
@@ -234,6 +272,7 @@ impl Parts<'_> {
             feed,
             watch: self.shown,
             pace: Pace { per_second: self.args.rate, at_once: AT_ONCE },
+            remembered_ms: self.remembered_ms,
         };
         replay.run(checkpoint, notebook, None).await
     }
@@ -245,5 +284,31 @@ pub(super) struct Nowhere;
 impl Notebook for Nowhere {
     async fn save(&self, _checkpoint: &Checkpoint) -> Result<(), String> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+    use crate::{args::Command, testing};
+    use workflow::twin::Twin;
+
+    #[test]
+    fn a_window_longer_than_the_ledger_remembers_is_refused_unless_a_person_knows_better() {
+        let (now, policy) =
+            (Millis(1_796_040_000_000), Policy { retention_days: 7, ..Policy::default() });
+        let config = testing::config();
+        let source = config.source("stripe-live").unwrap();
+        let begun = |since: &str| {
+            let line = format!("oncehook replay --source stripe-live --dry-run --since {since}");
+            let Command::Replay(args) = testing::command(&line) else { panic!("{line}") };
+            begin(&args, source, now, &Twin::new(policy.clone(), now), &policy)
+        };
+        assert_eq!(begun("6d").unwrap().window.since, now.minus(6 * 86_400_000));
+        let refused = begun("20d").unwrap_err();
+        assert!(refused.to_string().contains("RetentionDays (7)"), "{refused}");
+        assert!(refused.next().unwrap().contains("--beyond-retention"));
+        assert!(begun("20d --beyond-retention").is_ok());
     }
 }

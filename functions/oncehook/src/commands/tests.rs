@@ -299,7 +299,7 @@ async fn dead_events_are_grouped_explained_redriven_and_closed() {
     let line =
         "oncehook dead resolve stripe-live#evt_p2 stripe-live#evt_p1 --by anna --reason refunded";
     let Command::Dead(Dead::Resolve(args)) = testing::command(line) else { panic!() };
-    let done = dead_by_hand::resolve(&*stack.twin, &args).await.unwrap();
+    let done = dead_by_hand::resolve(&*stack.twin, &stack.policy, &args).await.unwrap();
     let (text, _) = read(&done);
     assert!(text.contains("closed") && text.contains("not dead but failed"), "{text}");
     let (text, json) = read(&show(&stack, "stripe-live#evt_p2", "").await);

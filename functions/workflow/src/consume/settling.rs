@@ -77,6 +77,7 @@ impl<P: ConsumerPorts> Work<'_, P> {
         };
         let plans = self.consumer.projection.project(&event)?;
         refuse_two_waits(&plans)?;
+        refuse_to_count_twice(row, &plans)?;
         let held = self.answers.hold(&plans).await;
         let settled_at = self.ports().now();
         let waited_ms = row.life.waiting_since.map(|since| settled_at.since(since));
@@ -297,6 +298,22 @@ fn refuse_two_waits(plans: &[Plan]) -> Result<(), ProjectionError> {
             first: first.entity().entity_type().to_owned(),
             second: second.entity().entity_type().to_owned(),
         }),
+        (_, None) | (None, _) => Ok(()),
+    }
+}
+
+/// What adds is worked once: a row that was made of another one from the ledger changes nothing by a
+/// difference. Who makes such rows looks at the configuration before (`ledger_replay::why_not`); a
+/// projection in Rust, or one that began to add while the row was in the queue, is met here alone.
+fn refuse_to_count_twice(row: &Row, plans: &[Plan]) -> Result<(), ProjectionError> {
+    let delta = plans.iter().find_map(|plan| match plan {
+        Plan::Delta(delta) => Some(delta),
+        Plan::Versioned(_) | Plan::Fetched(_) | Plan::Sequenced(_) => None,
+    });
+    match (row.evidence.key.replay_of(), delta) {
+        (Some(_), Some(delta)) => {
+            Err(ProjectionError::CountsTwice { entity_type: delta.entity.entity_type().to_owned() })
+        }
         (_, None) | (None, _) => Ok(()),
     }
 }

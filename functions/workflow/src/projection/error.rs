@@ -136,6 +136,14 @@ pub enum ProjectionError {
         /// The entity type of the second.
         second: String,
     },
+    /// What adds, worked again from the ledger.
+    #[error(
+        "{entity_type}: it adds, and was worked before: fed in again from the ledger it would count twice"
+    )]
+    CountsTwice {
+        /// What it adds to.
+        entity_type: String,
+    },
     /// A projection that fetches and does not know how.
     #[error("{entity_type}: no table says how to fetch it")]
     NoFetch {
@@ -194,6 +202,7 @@ impl ProjectionError {
             | Self::Gap { .. }
             | Self::Address { .. }
             | Self::TwoSequences { .. }
+            | Self::CountsTwice { .. }
             | Self::NoFetch { .. }
             | Self::SameEntity { .. } => FailureClass::Permanent,
             // A server that is down answers in HTML; a value that cannot be stored stays so.
@@ -223,6 +232,7 @@ impl ProjectionError {
             | Self::Answer(_)
             | Self::Address { .. }
             | Self::TwoSequences { .. }
+            | Self::CountsTwice { .. }
             | Self::NoFetch { .. }
             | Self::SameEntity { .. } => None,
         }

@@ -18,6 +18,8 @@ pub struct Completeness {
     pub late: u64,
     /// Events that could neither be found nor claimed.
     pub failed: u64,
+    /// Events older than the ledger remembers, neither looked for nor claimed.
+    pub forgotten: u64,
 }
 
 impl Completeness {
@@ -31,6 +33,7 @@ impl Completeness {
             missing: tally.new,
             late: tally.late,
             failed: tally.failed,
+            forgotten: tally.forgotten,
         }
     }
 
@@ -46,6 +49,9 @@ impl Completeness {
         );
         if self.failed > 0 {
             said = format!("{said}, {} failed", grouped(self.failed));
+        }
+        if self.forgotten > 0 {
+            said = format!("{said}, {} too old to compare", grouped(self.forgotten));
         }
         said
     }

@@ -51,6 +51,19 @@ impl Checkpoint {
         }
     }
 
+    /// Whether it can go on with the list at `address`: not where that has moved to another host since
+    /// the next page was named. The run is begun anew then, under its name.
+    #[must_use]
+    pub fn goes_on_at(&self, address: &str) -> bool {
+        self.next.as_ref().is_none_or(|next| next.lies_at(address))
+    }
+
+    /// The same run, from its first page.
+    #[must_use]
+    pub fn anew(self) -> Self {
+        Self::new(&self.source, self.run, self.window, self.types)
+    }
+
     /// Reads a document; `None` for one of another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

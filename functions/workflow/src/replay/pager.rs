@@ -9,6 +9,11 @@
 //! Both ends of the window are included, in whole seconds: windows that touch overlap by a second
 //! rather than miss one.
 
+mod cursor;
+
+pub use cursor::Cursor;
+pub(super) use cursor::origin;
+
 use super::raw::{at, place, text};
 use crate::http::{HttpAnswer, HttpAsk, Method};
 use ledger::Millis;
@@ -52,18 +57,6 @@ impl Window {
     pub fn ms(&self) -> u64 {
         self.until.since(self.since)
     }
-}
-
-/// Where the next page begins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cursor {
-    /// With the first item.
-    First,
-    /// Behind what this names, by the provider's word.
-    After(String),
-    /// At this address.
-    Address(String),
 }
 
 /// An event of a list.
@@ -146,6 +139,12 @@ impl Pager {
         self.window
     }
 
+    /// Whether the page that a cursor names lies where the key belongs.
+    #[must_use]
+    pub fn holds(&self, cursor: &Cursor) -> bool {
+        cursor.lies_at(&self.address)
+    }
+
     /// Whether a body is read with a request of its own.
     #[must_use]
     pub const fn needs_details(&self) -> bool {
@@ -218,9 +217,7 @@ impl Pager {
         }
         match &page.next {
             Some(next) if next == asked => Err(NoPage::Stuck),
-            Some(Cursor::Address(next)) if origin(next) != origin(&self.address) => {
-                Err(NoPage::Elsewhere)
-            }
+            Some(next) if !next.lies_at(&self.address) => Err(NoPage::Elsewhere),
             Some(_) | None => Ok(page),
         }
     }
@@ -361,13 +358,6 @@ fn next_link(header: &str) -> Option<String> {
         let address = address.trim().strip_prefix('<')?.strip_suffix('>')?;
         is_next.then(|| address.to_owned())
     })
-}
-
-/// Scheme, host and port of an address.
-pub(super) fn origin(address: &str) -> &str {
-    let after = address.find("://").map_or(0, |at| at.saturating_add(3));
-    let end = address.get(after..).and_then(|rest| rest.find(['/', '?', '#']));
-    end.and_then(|end| address.get(..after.saturating_add(end))).unwrap_or(address)
 }
 
 fn with_query<'q>(address: &str, pairs: impl IntoIterator<Item = (&'q str, &'q str)>) -> String {

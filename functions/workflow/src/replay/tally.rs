@@ -34,6 +34,9 @@ pub struct Tally {
     pub wrong_mode: u64,
     /// Events of types that were not asked for; not among the fetched.
     pub skipped: u64,
+    /// Events from before the time that the ledger remembers, left alone; not among the fetched.
+    #[serde(default)]
+    pub forgotten: u64,
     /// Duplicates that the ledger received long after they happened.
     pub late: u64,
     /// New ones by slot of [`SLOT_MS`], by the provider's time.
@@ -116,6 +119,7 @@ impl Tally {
         self.failed_from = earliest(self.failed_from, page.failed_from);
         self.wrong_mode += page.wrong_mode;
         self.skipped += page.skipped;
+        self.forgotten += page.forgotten;
         self.late += page.late;
         for (slot, new) in page.slots {
             *self.slots.entry(slot).or_default() += new;

@@ -35,16 +35,16 @@ impl<P: StewardPorts> Run<'_, P> {
         };
         let (entries, is_whole) = self.entries(Bucket::Pending, Millis::END_OF_TIME).await;
         self.tally.is_blind |= !is_whole;
+        let entries: Vec<OpenEntry> = entries.into_iter().map(|(_, entry)| entry).collect();
         self.tally.pending = entries.len() as u64;
-        let ages = entries.iter().map(|(_, entry)| self.now.since(entry.received_at));
-        self.tally.oldest_pending_ms = ages.max().unwrap_or(0);
+        self.sweep_due(&entries, sweeping).await;
+        self.measure(entries).await;
+    }
 
+    async fn sweep_due(&mut self, entries: &[OpenEntry], sweeping: Sweeping) {
         let due_before = sweeping.due_before(self.now, &self.steward.policy);
-        let mut due: Vec<OpenEntry> = entries
-            .into_iter()
-            .map(|(_, entry)| entry)
-            .filter(|entry| entry.due_at <= due_before)
-            .collect();
+        let mut due: Vec<OpenEntry> =
+            entries.iter().filter(|entry| entry.due_at <= due_before).cloned().collect();
         due.sort_by_key(|entry| entry.due_at);
         due.truncate(self.sends_left as usize);
         for entries in due.chunks(SEND_EVERY) {

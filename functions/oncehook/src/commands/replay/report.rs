@@ -34,6 +34,8 @@ pub(crate) struct Replayed {
     wrong_mode: u64,
     /// Listed events of types that were not asked for.
     skipped: u64,
+    /// Listed events from before the ledger's memory, left alone.
+    forgotten: u64,
     /// New ones per five minutes, by the provider's time.
     per_five_minutes: Vec<Slot>,
     types: Vec<TypeCount>,
@@ -80,6 +82,7 @@ impl Replayed {
             failed: tally.failed,
             wrong_mode: tally.wrong_mode,
             skipped: tally.skipped,
+            forgotten: tally.forgotten,
             per_five_minutes: chart::slots(&tally.slots),
             types,
             failures: tally.failures,
@@ -105,6 +108,10 @@ impl Replayed {
         }
         if self.skipped > 0 {
             figures.push(figure("of other types, left alone", self.skipped));
+        }
+        if self.forgotten > 0 {
+            let label = "older than the ledger remembers, left alone";
+            figures.push(figure(label, self.forgotten).in_tone(Tone::Warn));
         }
         figures
     }
