@@ -136,15 +136,18 @@ def deploy(plan: Plan) -> None:
 def finish(outputs: dict[str, str], endpoint: str) -> None:
     """Do what the emulator leaves out of the template, and store the published test keys."""
     dynamodb = client("dynamodb", endpoint)
-    described = dynamodb.describe_time_to_live(TableName=outputs["LedgerTable"])
+    # The template's own tables, which are not the outputs' where restored ones are named.
+    described = client("cloudformation", endpoint).describe_stack_resources(StackName=STACK)
+    own = {item["LogicalResourceId"]: item["PhysicalResourceId"] for item in described["StackResources"]}
+    described = dynamodb.describe_time_to_live(TableName=own["LedgerTable"])
     if described["TimeToLiveDescription"].get("TimeToLiveStatus") != "ENABLED":
         dynamodb.update_time_to_live(
-            TableName=outputs["LedgerTable"],
+            TableName=own["LedgerTable"],
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires_at"},
         )
     # CloudFormation turns a parameter into what the property wants; the emulator keeps the text "false",
     # which no SDK reads as a yes or no.
-    for table in (outputs["LedgerTable"], outputs["StateTable"]):
+    for table in (own["LedgerTable"], own["StateTable"]):
         dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
     # CloudFormation turns a parameter into the number the property wants; the emulator keeps it text,
     # and its poller then fails on every comparison.

@@ -147,6 +147,14 @@ def tables_survive_a_mistake(resources: Resources) -> Iterator[str]:
             yield f"{name}: only settled rows of the ledger expire"
 
 
+def restored_tables_are_used_throughout(resources: Resources) -> Iterator[str]:
+    """A role or a chart that names the stack's own table would not follow the rest to a restored one."""
+    for table, condition in (("LedgerTable", "HasOwnLedger"), ("StateTable", "HasOwnState")):
+        for name, resource in resources.items():
+            if _names_unconditionally(resource.get("Properties", {}), table, condition):
+                yield f"{name}: names {table} outside of !If [{condition}, ...]"
+
+
 def secrets_are_born_empty(resources: Resources) -> Iterator[str]:
     """CloudFormation writes the value again when it changes here, over what the team has stored."""
     for name, secret in _of_type(resources, "AWS::SecretsManager::Secret"):
@@ -219,6 +227,7 @@ def the_dashboard_can_be_read(resources: Resources) -> Iterator[str]:
             body = text
             for variable, value in values.items():
                 branch = value["Fn::If"][1 + choice]
+                branch = branch.get("Ref", branch) if isinstance(branch, dict) else branch
                 body = body.replace(f"${{{variable}}}", branch["Fn::Sub"] if isinstance(branch, dict) else branch)
             try:
                 json.loads(re.sub(r"\$\{[^}]+\}", "x", body))
@@ -235,6 +244,7 @@ RULES: tuple[Rule, ...] = (
     the_consumer_does_not_feed_its_own_queue,
     replays_are_closed_unless_asked_for,
     tables_survive_a_mistake,
+    restored_tables_are_used_throughout,
     secrets_are_born_empty,
     logs_expire_and_belong_to_the_stack,
     functions_are_built_from_their_folder,
@@ -322,6 +332,18 @@ def _table(file: str, heading: str) -> list[list[str]]:
             break
     # The first two rows are the table's own head.
     return [row.split("|")[1:-1] for row in rows[2:]]
+
+
+def _names_unconditionally(value: Any, table: str, condition: str) -> bool:
+    if isinstance(value, dict):
+        if "Fn::If" in value and value["Fn::If"][0] == condition:
+            return False
+        if value.get("Ref") == table or value.get("Fn::GetAtt", [""])[0] == table:
+            return True
+        return any(_names_unconditionally(part, table, condition) for part in value.values())
+    if isinstance(value, list):
+        return any(_names_unconditionally(part, table, condition) for part in value)
+    return isinstance(value, str) and re.search(rf"\$\{{{table}[.}}]", value) is not None
 
 
 def _list(value: Any) -> list[Any]:

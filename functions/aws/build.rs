@@ -14,23 +14,27 @@ use std::{
 };
 
 const SOURCES: &str = "infra/sources.toml";
+const TEMPLATE: &str = "template.yaml";
 /// Hexadecimal digits of the build id.
 const ID_DIGITS: usize = 12;
 
 fn main() -> ExitCode {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
     let root = Path::new(&manifest).join("../..");
-    match id(&root).and_then(|id| Ok((id, fs::read_to_string(root.join(SOURCES))?))) {
-        Ok((id, sources)) => {
+    println!("cargo::rerun-if-changed={}", root.join(TEMPLATE).display());
+    let read = |name: &str| fs::read_to_string(root.join(name));
+    match id(&root).and_then(|id| Ok((id, read(SOURCES)?, read(TEMPLATE)?))) {
+        Ok((id, sources, template)) => {
             println!("cargo::rustc-env=ONCEHOOK_BUILD_ID={id}");
-            check(&sources)
+            check(&sources, &config::parameters_set_by(&template))
         }
         Err(error) => refuse(&[format!("{}: {error}", root.display())]),
     }
 }
 
-/// Refuses a configuration that cannot start.
-fn check(sources: &str) -> ExitCode {
+/// Refuses a configuration that cannot start, such as one that asks for a parameter which the
+/// template does not set: the functions would find out one by one, at INIT.
+fn check(sources: &str, set: &BTreeSet<String>) -> ExitCode {
     // `${x}` may stand for a mode or for whether a source is live. Which of the two, the value
     // that fits tells.
     let asked = RefCell::new(BTreeSet::new());
@@ -38,6 +42,9 @@ fn check(sources: &str) -> ExitCode {
     let parse = |flags: &BTreeSet<String>| {
         let value = |name: &str| {
             asked.borrow_mut().insert(name.to_owned());
+            if !set.contains(name) {
+                return None;
+            }
             let value = if flags.contains(name) { "true" } else { "enforce" };
             Some(value.to_owned())
         };
@@ -56,7 +63,13 @@ fn check(sources: &str) -> ExitCode {
     if errors.is_empty() {
         return ExitCode::SUCCESS;
     }
-    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let mut lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    for name in asked.borrow().difference(set) {
+        lines.push(format!(
+            "{TEMPLATE}: nothing sets ONCEHOOK_PARAM_{name}; add it under Globals, Function, Environment, \
+             Variables, from a parameter of the template"
+        ));
+    }
     refuse(&lines)
 }
 

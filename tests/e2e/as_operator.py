@@ -6,6 +6,7 @@ Reads one JSON object a line from standard input, writes one JSON value a line.
     {"do": "redrive", "dlq": URL, "queue": URL}          moves every dead letter, as the SQS console does
     {"do": "polling", "enabled": BOOL}                   stops or starts the consumer's event source
     {"do": "figure", "alarm": NAME, "value": NUMBER}     puts a figure that an alarm watches; the alarm's state then
+    {"do": "alarms"}                                     the name of every alarm
     {"do": "environment", "function": NAME, "set": {..}} changes variables of a function
 """
 
@@ -89,6 +90,11 @@ def figure(command):
     return cloudwatch.describe_alarms(AlarmNames=[command["alarm"]])["MetricAlarms"][0]["StateValue"]
 
 
+def alarms(_command):
+    pages = client("cloudwatch").get_paginator("describe_alarms").paginate()
+    return [alarm["AlarmName"] for page in pages for alarm in page["MetricAlarms"]]
+
+
 def environment(command):
     functions = client("lambda")
     known = functions.get_function_configuration(FunctionName=command["function"])["Environment"]["Variables"]
@@ -99,6 +105,7 @@ def environment(command):
 
 
 COMMANDS = {
+    "alarms": alarms,
     "figure": figure,
     "invoke": invoke,
     "logs": logs,

@@ -1,7 +1,7 @@
 """The AWS command line as the runbook calls it, through boto3: `aws SERVICE OPERATION --option value`.
 
 The real one is no package of this repository's tools. What the runbook needs of it: options of an operation's
-input, switches, `file://`, `--query` and `--output text`.
+input, switches, structures as `A=x,B=true`, `file://`, `--query` and `--output text`.
 """
 
 import json
@@ -51,6 +51,9 @@ def main(service, operation, *words):
 def value(text, kind):
     if text.startswith("file://"):
         return Path(text.removeprefix("file://")).read_text()
+    if kind == "structure":
+        pairs = (pair.split("=", 1) for pair in text.split(","))
+        return {name: {"true": True, "false": False}.get(word, word) for name, word in pairs}
     if kind == "integer":
         return int(text)
     return text.split(",") if kind == "list" else text

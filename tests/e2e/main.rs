@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         recover::a_replay_from_the_ledger_gives_back_what_the_state_lost_and_refuses_sums,
         recover::doctor_names_a_setting_that_a_hand_changed,
         alarms::k06_the_dead_ring_by_depth_by_rate_and_by_age,
+        alarms::every_other_alarm_rings_at_its_figure_and_not_before,
         runbook::the_runbooks_comparison_can_fail,
         runbook::every_command_of_the_runbook_answers_as_it_stands_there,
         calls::two_calls_a_new_event_one_a_duplicate_none_a_refusal,

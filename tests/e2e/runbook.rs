@@ -140,6 +140,7 @@ fn is_a_look(typed: &str) -> bool {
 
 /// A stack, a shell, and what was assigned in it so far.
 struct Day {
+    options: StackOptions,
     local: LocalStack,
     stack: Stack,
     programs: tempfile::TempDir,
@@ -178,7 +179,7 @@ impl Day {
         .unwrap();
         fs::set_permissions(&aws, fs::Permissions::from_mode(0o755)).unwrap();
         let scratch = tempfile::tempdir().unwrap();
-        Self { local, stack, programs, scratch, assigned: String::new() }
+        Self { options, local, stack, programs, scratch, assigned: String::new() }
     }
 
     /// Types a command; what both its streams say.
@@ -236,6 +237,15 @@ impl Day {
                 let variables: Vec<(&str, &str)> = self.local.env().iter().collect();
                 let ask = json!({"do": "polling", "enabled": false});
                 operators_of(&variables, std::slice::from_ref(&ask));
+            }
+            ["deploy", "with", "the", "tables", ledger, "and", state] => {
+                let tables = [("LedgerTableName", ledger), ("StateTableName", state)];
+                let tables = tables.map(|(name, table)| (name.to_owned(), (*table).to_owned()));
+                self.options.parameters = tables.to_vec();
+                self.local.deploy_again(&self.options).unwrap();
+                self.stack = Stack::connect(self.local.env().clone()).await.unwrap();
+                assert_eq!(self.local.env().get("ONCEHOOK_LEDGER_TABLE").unwrap(), *ledger);
+                assert_eq!(self.local.env().get("ONCEHOOK_STATE_TABLE").unwrap(), *state);
             }
             ["wait", "until", key, "is", "dead", "again"] => {
                 let again = |row: &Row| {

@@ -6,7 +6,7 @@ use aws::item::encode_row;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{StreamExt, TryStreamExt, stream as streams};
 use ledger::{
-    Bucket, EventKey, FailureClass, Message, Millis, Open, Row, SHARDS, Status,
+    Bucket, EventKey, FailureClass, Life, Message, Millis, Open, Row, SHARDS, Status,
     verbs::{Redrive, RedriveBy},
 };
 use std::{
@@ -105,32 +105,49 @@ impl Unfinished {
 
 /// The hour that a number waits is over for these rows, if all of them rest in it; which they are.
 async fn let_time_pass(drive: &Drive, keys: &[String]) -> Result<Vec<String>, String> {
-    let mut rows = Vec::new();
-    for key in keys {
-        let now = Millis(now_ms());
-        let row = drive.rig.stack.find_row(key).await?.filter(|row| {
-            let due_at = row.life.open.map_or(now, |open| open.due_at);
-            row.life.status == Status::Waiting && due_at > now.plus(RESTS_MS)
-        });
-        let Some(row) = row else { return Ok(Vec::new()) };
-        rows.push(row);
+    let stack = &drive.rig.stack;
+    let rows: Vec<Option<Row>> = streams::iter(keys)
+        .map(|key| stack.find_row(key))
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let now = Millis(now_ms());
+    if !rows.iter().all(|row| row.as_ref().is_some_and(|row| rests(&row.life, now))) {
+        return Ok(Vec::new());
     }
-    for row in &mut rows {
-        let now = Millis(now_ms());
-        row.life.waiting_since = Some(now.minus(HOUR_MS));
-        row.life.open = row.life.open.map(|open| Open { due_at: now, ..open });
-        let put = drive.rig.stack.aws.dynamodb().put_item().set_item(Some(encode_row(row)));
-        put.table_name(drive.rig.stack.env.get("ONCEHOOK_LEDGER_TABLE")?)
-            .condition_expression("epoch = :epoch AND #status = :waiting")
-            .expression_attribute_names("#status", "status")
-            .expression_attribute_values(":epoch", AttributeValue::N(row.life.epoch.to_string()))
-            .expression_attribute_values(":waiting", AttributeValue::S(row.life.status.to_string()))
-            .send()
-            .await
-            .map_err(|error| error.to_string())?;
-        drive.rig.witness.remark(row.evidence.key.as_str(), "its time passes");
-    }
-    Ok(rows.into_iter().map(|row| row.evidence.key.as_str().to_owned()).collect())
+    streams::iter(rows.into_iter().flatten())
+        .map(|row| let_its_time_pass(drive, row))
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// A row that waits is looked at when its time is up, and not before; so is one whose worker was killed
+/// while it looked whether to go on waiting.
+fn rests(life: &Life, now: Millis) -> bool {
+    let is_asleep = match life.status {
+        Status::Waiting => true,
+        Status::Processing => life.lease.is_none_or(|lease| lease.until < now),
+        Status::Claimed | Status::Failed | Status::Dead | Status::Settled => false,
+    };
+    is_asleep && life.open.is_some_and(|open| open.due_at > now.plus(RESTS_MS))
+}
+
+async fn let_its_time_pass(drive: &Drive, mut row: Row) -> Result<String, String> {
+    let now = Millis(now_ms());
+    row.life.waiting_since = Some(now.minus(HOUR_MS));
+    row.life.open = row.life.open.map(|open| Open { due_at: now, ..open });
+    let put = drive.rig.stack.aws.dynamodb().put_item().set_item(Some(encode_row(&row)));
+    put.table_name(drive.rig.stack.env.get("ONCEHOOK_LEDGER_TABLE")?)
+        .condition_expression("epoch = :epoch AND #status = :status")
+        .expression_attribute_names("#status", "status")
+        .expression_attribute_values(":epoch", AttributeValue::N(row.life.epoch.to_string()))
+        .expression_attribute_values(":status", AttributeValue::S(row.life.status.to_string()))
+        .send()
+        .await
+        .map_err(|error| error.to_string())?;
+    drive.rig.witness.remark(row.evidence.key.as_str(), "its time passes");
+    Ok(row.evidence.key.as_str().to_owned())
 }
 
 async fn open(drive: &Drive) -> Result<Unfinished, String> {

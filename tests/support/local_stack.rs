@@ -40,28 +40,15 @@ impl LocalStack {
             .prefix("oncehook-")
             .tempdir()
             .map_err(|error| error.to_string())?;
-        let mut command = local_py("up", dir.path());
-        command.args(["--port", &options.port.unwrap_or(0).to_string()]);
-        command.arg("--binaries").arg(binaries()?);
-        if !options.release.is_empty() {
-            command.args(["--release", &options.release]);
-        }
-        if !options.policy_overrides.is_empty() {
-            command.args(["--overrides", &options.policy_overrides]);
-        }
-        for (name, value) in &options.function_env {
-            command.arg("--function-env").arg(format!("{name}={value}"));
-        }
-        for (name, value) in &options.parameters {
-            command.arg("--parameter").arg(format!("{name}={value}"));
-        }
-        if options.without_auth {
-            command.arg("--no-auth");
-        }
-        run(command)?;
-        let env = EnvFile::read(&dir.path().join("env"))?;
+        let env = deploy(dir.path(), options)?;
         let emulator_pid = emulator_pid(dir.path())?;
         Ok(Self { dir, env, emulator_pid })
+    }
+
+    /// Deploys again, with other options.
+    pub fn deploy_again(&mut self, options: &StackOptions) -> Result<(), String> {
+        self.env = deploy(self.dir.path(), options)?;
+        Ok(())
     }
 
     /// The variables that lead to it.
@@ -116,6 +103,31 @@ fn local_py(verb: &str, dir: &Path) -> Command {
     let mut command = Command::new(python());
     command.arg(root().join("infra/local.py")).arg(verb).arg("--dir").arg(dir);
     command
+}
+
+/// Deploys to the emulator whose files lie in `dir`, which is started where there is none; the variables
+/// that lead to the stack.
+fn deploy(dir: &Path, options: &StackOptions) -> Result<EnvFile, String> {
+    let mut command = local_py("up", dir);
+    command.args(["--port", &options.port.unwrap_or(0).to_string()]);
+    command.arg("--binaries").arg(binaries()?);
+    if !options.release.is_empty() {
+        command.args(["--release", &options.release]);
+    }
+    if !options.policy_overrides.is_empty() {
+        command.args(["--overrides", &options.policy_overrides]);
+    }
+    for (name, value) in &options.function_env {
+        command.arg("--function-env").arg(format!("{name}={value}"));
+    }
+    for (name, value) in &options.parameters {
+        command.arg("--parameter").arg(format!("{name}={value}"));
+    }
+    if options.without_auth {
+        command.arg("--no-auth");
+    }
+    run(command)?;
+    EnvFile::read(&dir.join("env"))
 }
 
 fn run(mut command: Command) -> Result<(), String> {

@@ -32,6 +32,7 @@ mod source;
 pub use error::ConfigError;
 pub use expr::Expr;
 pub use fetch::{Address, Auth, Fetch, OnMissing, UrlTemplate};
+pub use param::parameters_set_by;
 pub use pointer::{Pointer, PointerDefect};
 pub use projection::{OnGap, Order, Projection, Tie};
 pub use source::{Mode, NotReplayable, Source};

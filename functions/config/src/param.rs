@@ -7,7 +7,22 @@ use crate::{
     error::{Report, nearest, quote},
     section::{Section, describe, is_parameter},
 };
+use std::collections::BTreeSet;
 use toml::de::DeValue;
+
+/// What a variable that answers for `${x}` is called.
+const PREFIX: &str = "ONCEHOOK_PARAM_";
+
+/// The names, in upper case, for which a deployment's template sets a variable: each line
+/// `ONCEHOOK_PARAM_X: ...` of its text. Whoever builds knows by them which `${x}` will be answered.
+#[must_use]
+pub fn parameters_set_by(template: &str) -> BTreeSet<String> {
+    let names = template.lines().filter_map(|line| {
+        let (name, _value) = line.trim_start().strip_prefix(PREFIX)?.split_once(':')?;
+        Some(name.to_owned())
+    });
+    names.collect()
+}
 
 /// Answers a parameter's name in upper case with its value.
 pub(crate) type Param<'p> = &'p dyn Fn(&str) -> Option<String>;

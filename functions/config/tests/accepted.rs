@@ -85,6 +85,16 @@ fn the_shipped_file_needs_the_parameter_that_the_template_sets() {
 }
 
 #[test]
+fn what_the_template_sets_is_all_that_the_shipped_file_asks_for() {
+    let set = config::parameters_set_by(include_str!("../../../template.yaml"));
+    let answered = |name: &str| set.contains(name).then(|| "enforce".to_owned());
+    assert!(Config::parse("sources.toml", SHIPPED, &answered).is_ok(), "{set:?}");
+    let text = "Variables:\n  ONCEHOOK_PARAM_LIVE: !Ref Live\n  # ONCEHOOK_PARAM_NO: x\n  ONCEHOOK_STAGE: y\n";
+    let names: Vec<String> = config::parameters_set_by(text).into_iter().collect();
+    assert_eq!(names, ["LIVE"]);
+}
+
+#[test]
 fn mode_and_live_may_come_from_the_stack() {
     let text = "[sources.s]\npreset = \"stripe\"\nsecret = \"s\"\n\
                 live = \"${stripe_live}\"\nmode = \"${mode}\"\n";

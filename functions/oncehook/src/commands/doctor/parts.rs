@@ -46,7 +46,7 @@ pub(super) fn state_table(facts: &TableFacts) -> Vec<Check> {
             "state: stream",
             "off",
             "on: the team's own subscribers hear of changes by it",
-            "deploy the template again; a restore leaves it off",
+            "deploy the template again; after a restore switch it on by hand, a restore leaves it off",
         )
     };
     vec![active("state table", &facts.status), stream]
