@@ -36,7 +36,8 @@ fn of_line(line: &str, stack: &str) -> String {
 
 fn of_command(command: &str, stack: &str) -> String {
     // What is typed again as it was has the option already.
-    if command.split_whitespace().any(|word| word == OPTION) {
+    let mut words = command.split_whitespace();
+    if words.any(|word| word.split('=').next() == Some(OPTION)) {
         return command.to_owned();
     }
     format!("{} {OPTION} {}", command.trim_end(), quoted(stack))
@@ -76,6 +77,7 @@ mod tests {
         );
         assert_eq!(text("oncehook stuck", Some("a b")), "oncehook stuck --stack 'a b'");
         assert_eq!(text("oncehook stuck --stack q", Some("p")), "oncehook stuck --stack q");
+        assert_eq!(text("oncehook stuck --stack=q", Some("p")), "oncehook stuck --stack=q");
         assert_eq!(text(next, None), next);
     }
 
