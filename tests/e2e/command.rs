@@ -1,6 +1,6 @@
 //! The command line, as an operator runs it against the deployed stack.
 
-use crate::suite::Suite;
+use crate::suite::{POLICY, Suite};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
@@ -45,6 +45,8 @@ pub(crate) fn start(suite: &Suite, arguments: &[&str]) -> Child {
 }
 
 fn spawn(suite: &Suite, mut command: Command) -> Child {
+    // As `--stack` reads them from the stack's parameters.
+    command.env("ONCEHOOK_POLICY_OVERRIDES", POLICY);
     command.envs(suite.stack.env.iter()).envs(suite.providers.variables());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()

@@ -210,7 +210,8 @@ impl Done {
             _ => "",
         };
         let redriven = count(self.redriven, "dead event", "dead events");
-        Failure::interrupted(&format!("behind {redriven} redriven{letters}"))
+        let under_way = if self.executed { "; one more may be under way" } else { "" };
+        Failure::interrupted(&format!("behind {redriven} redriven{under_way}{letters}"))
     }
 
     fn next(&self) -> String {

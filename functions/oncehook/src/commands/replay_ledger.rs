@@ -2,8 +2,9 @@
 //!
 //! A walk through the window, oldest first, a few rows at a time. Each event is judged by the use
 //! case's own rule and then, with `--execute`, claimed under the run's key and sent. Claims are
-//! conditional, so the run's name is all that is needed to go on after an interruption. One event
-//! that fails is named and the walk goes on; the numbers add up to what was selected.
+//! conditional, so the run's name is all that is needed to go on after an interruption; what was
+//! claimed by then and not sent is sent by the steward. One event that fails is named and the walk
+//! goes on; the numbers add up to what was selected.
 
 mod report;
 
@@ -219,7 +220,8 @@ impl<P: Ledger + Outbox + Clock + Entropy> Run<'_, P> {
             return Failure::interrupted(&said).with_next(self.operator.again(&[]));
         }
         let said = format!(
-            "behind {looked_at}{at}: {} replayed, {} there before, {} refused, {} failed; run {}",
+            "behind {looked_at}{at}: {} replayed, {} there before, {} refused, {} failed; one more \
+             may be under way; run {}",
             ran.replayed, ran.before, ran.refused, ran.failed, ran.run
         );
         // What failed takes its place again.
