@@ -37,6 +37,7 @@ pub(crate) type Attention = bool;
 
 const LEDGER: &[Resource] = &[Resource::LedgerTable];
 const STATE: &[Resource] = &[Resource::StateTable];
+const STATE_AND_QUEUE: &[Resource] = &[Resource::StateTable, Resource::Queue];
 const LEDGER_AND_QUEUE: &[Resource] = &[Resource::LedgerTable, Resource::Queue];
 const LEDGER_AND_QUEUES: &[Resource] =
     &[Resource::LedgerTable, Resource::Queue, Resource::DeadLetterQueue];
@@ -67,7 +68,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Attention, Failure> {
         }
         Command::BackfillVersions(args) => {
             let context = resolve(&global).await?;
-            let aws = context.connect(STATE).await?;
+            let aws = context.connect(STATE_AND_QUEUE).await?;
             let done = backfill::run(&aws, &context.config, &args, &operator).await?;
             print(&done, &global)
         }

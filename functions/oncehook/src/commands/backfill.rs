@@ -16,13 +16,13 @@ use crate::{
 use config::{Config, Order};
 use futures::{StreamExt, stream};
 use ledger::{
-    EntityKey, Millis, Unit, Version,
+    EntityKey, Message, Millis, Unit, Version, Waiter, succession,
     verbs::{self, Backfill, BackfillRefusal},
 };
 use lines::{Line, Said};
 use serde::Serialize;
 use std::time::Duration;
-use workflow::ports::{Clock, Ledger, PortError};
+use workflow::ports::{Clock, Ledger, Outbox, PortError};
 
 /// Entities written at the same time.
 const AT_ONCE: usize = 16;
@@ -65,7 +65,7 @@ enum Came {
 
 /// Works the file from `args.from_line` on.
 pub(crate) async fn run(
-    ports: &(impl Ledger + Clock),
+    ports: &(impl Ledger + Outbox + Clock),
     config: &Config,
     args: &Args,
     operator: &Operator,
@@ -91,7 +91,7 @@ pub(crate) async fn run(
 }
 
 async fn work(
-    ports: &(impl Ledger + Clock),
+    ports: &(impl Ledger + Outbox + Clock),
     config: &Config,
     args: &Args,
     operator: &Operator,
@@ -146,7 +146,7 @@ impl From<PortError> for Stop {
 }
 
 async fn one(
-    ports: &(impl Ledger + Clock),
+    ports: &(impl Ledger + Outbox + Clock),
     config: &Config,
     args: &Args,
     line: Line,
@@ -160,7 +160,28 @@ async fn one(
         let found = ports.entity(&ask.entity).await?;
         return Ok(Came::Written(verbs::backfill(found.as_ref(), &ask).map(|_| ())));
     }
-    Ok(Came::Written(ports.backfill(&ask).await?))
+    let written = ports.backfill(&ask).await?;
+    if matches!(written, Ok(()) | Err(BackfillRefusal::Already)) && is_numbered(config, &ask.entity)
+    {
+        send_waiters(ports, &ask).await?;
+    }
+    Ok(Came::Written(written))
+}
+
+/// Who waited for this number, or for one before it, is worked now and not when its time is up.
+async fn send_waiters(ports: &(impl Ledger + Outbox), ask: &Backfill) -> Result<(), PortError> {
+    let entity = ports.entity(&ask.entity).await?;
+    for member in succession(entity.as_ref(), ask.version).leaves {
+        if let Some(Waiter { key, .. }) = Waiter::parse(&member) {
+            let source = key.source().to_owned();
+            ports.send(&Message::new(key, "", None), &source).await?;
+        }
+    }
+    Ok(())
+}
+
+fn is_numbered(config: &Config, entity: &EntityKey) -> bool {
+    orders_of(config, entity).any(|order| matches!(order, Order::Sequence { .. }))
 }
 
 /// What a line asks for, or what is wrong with it.
@@ -175,16 +196,24 @@ fn ask(config: &Config, unit: Option<Unit>, said: Said, at: Millis) -> Result<Ba
     Ok(Backfill { entity, version, state: said.state, at })
 }
 
+/// Its namespace and entity type.
+fn type_of(entity: &EntityKey) -> (&str, &str) {
+    let mut parts = entity.as_str().split('#');
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
+
+fn orders_of<'c>(config: &'c Config, entity: &EntityKey) -> impl Iterator<Item = &'c Order> {
+    let (namespace, entity_type) = type_of(entity);
+    let projections = config.sources().flat_map(|source| &source.projections);
+    projections
+        .filter(move |one| one.namespace == namespace && one.entity_type == entity_type)
+        .map(|one| &one.order)
+}
+
 /// How the events of an entity type write their versions.
 fn unit_of(config: &Config, entity: &EntityKey, given: Option<Unit>) -> Result<Unit, String> {
-    let mut parts = entity.as_str().split('#');
-    let (namespace, entity_type) =
-        (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let projections = config.sources().flat_map(|source| &source.projections);
-    let mut orders = projections
-        .filter(|one| one.namespace == namespace && one.entity_type == entity_type)
-        .map(|one| &one.order);
-    match orders.next() {
+    let (namespace, entity_type) = type_of(entity);
+    match orders_of(config, entity).next() {
         Some(Order::Version { unit, .. }) => Ok(*unit),
         Some(Order::Sequence { .. }) => Ok(Unit::Integer),
         Some(Order::Fetch) => {

@@ -237,3 +237,28 @@ async fn c11_a_row_from_before_versions_gets_a_floor_and_no_older_event_wins_onc
     let outcomes: Vec<_> = stack.twin.rows().iter().map(|row| row.life.outcome).collect();
     assert_eq!(outcomes, [Some(ledger::Outcome::Superseded)]);
 }
+
+#[tokio::test]
+async fn who_waited_for_the_number_that_is_filled_in_is_worked_at_once() {
+    let stack = Stack::new();
+    let moved = |n: u64| {
+        format!(
+            "standard-webhooks_order_moved --id msg_w{n} --set /data/id=ord_w \
+             --set /data/sequence={n}"
+        )
+    };
+    for n in [58, 57] {
+        stack.send(&moved(n)).await.unwrap();
+        stack.consume().await;
+    }
+    let reached = || {
+        let entity = stack.twin.state("standard-webhooks#order#ord_w").unwrap();
+        entity.version.map(Version::get)
+    };
+    assert_eq!((reached(), stack.twin.queue_len()), (None, 0), "both wait, for 56");
+    let text = r#"{"entity": "standard-webhooks#order#ord_w", "version": 56}"#;
+    let file = Written::new("jsonl", text);
+    assert_eq!(run_on(&stack, &file, "").await.unwrap().set, 1);
+    stack.consume().await;
+    assert_eq!(reached(), Some(58));
+}
