@@ -231,8 +231,8 @@ impl<P: ReconcilerPorts> Reconciler<P> {
                 completeness::grouped(checkpoint.tally.fetched)
             )));
         }
-        let covered_until = Some(covered(checkpoint.window, &checkpoint.tally));
-        let memory = Memory { covered_until, unfinished: None };
+        let now_covered = Some(covered(checkpoint.window, &checkpoint.tally));
+        let memory = Memory { covered_until: now_covered, unfinished: None };
         remember(ports, &name, &memory).await.map_err(Left::Trouble)?;
         let found = Completeness::of(checkpoint.window, &checkpoint.tally);
         publish(ports, source, &found, &checkpoint);
