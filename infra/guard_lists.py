@@ -39,6 +39,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "bodies": ("-p", "workflow", "--test", "bodies"),
     "keys": ("-p", "workflow", "--test", "keys"),
     "messages": ("-p", "workflow", "--test", "messages"),
+    "ages": ("-p", "workflow", "--test", "ages"),
     "letters": ("-p", "workflow", "--test", "letters"),
     "paypal": ("-p", "workflow", "--test", "paypal"),
     "fetch": ("-p", "workflow", "--test", "fetch"),

@@ -224,6 +224,7 @@ fn a_second_ctrl_c_ends_at_once_what_the_first_cannot() {
     let words = ["backfill-versions", pipe.to_str().unwrap()];
     let mut command = oncehook(&words, Stdio::null());
     command.env("ONCEHOOK_STATE_TABLE", "state").env("AWS_REGION", "eu-central-1");
+    command.env("ONCEHOOK_QUEUE_URL", "http://127.0.0.1:9/queue");
     let mut child = command.spawn().unwrap();
     // Opens once the child has opened the other end: it hears Ctrl-C by then.
     let writer = File::options().write(true).open(&pipe).unwrap();
