@@ -15,13 +15,15 @@ use crate::{
     rows,
 };
 use aws::{Aws, Resource};
-use futures::future::join_all;
-use ledger::{Bucket, EntityKey, EventKey, Millis};
+use futures::{StreamExt, future::join_all, stream};
+use ledger::{Age, Bucket, EntityKey, EventKey, Millis, Policy, age};
 use serde::Serialize;
-use workflow::ports::{Clock, Ledger, PortError, Secret, SecretStore};
+use workflow::ports::{Clock, Ledger, OpenEntry, PortError, Secret, SecretStore};
 
 /// Entries counted of one kind; more are "at least".
 const COUNTED_MAX: usize = 10_000;
+/// Old pending rows read to see whether they wait by design.
+const READ_MAX: usize = 500;
 /// What must be named for anything to be checked.
 const NEEDED: &[Resource] = &[
     Resource::LedgerTable,
@@ -210,10 +212,13 @@ async fn work(aws: &Aws, context: &Context) -> Vec<Check> {
         Err(error) => Check::unasked("steward", error),
     };
     let pending = rows::open(aws, &[Bucket::Pending], Millis::END_OF_TIME, COUNTED_MAX).await;
-    let pending = pending.map_or_else(
-        |error| Check::unasked("pending events", error),
-        |entries| judge::pending(&entries, now, COUNTED_MAX),
-    );
+    let pending = match pending {
+        Ok(entries) => {
+            let unfinished_ms = unfinished_ms(aws, &entries, now, &context.settings.policy).await;
+            judge::pending(&entries, unfinished_ms, now, COUNTED_MAX)
+        }
+        Err(error) => Check::unasked("pending events", error),
+    };
     let dead =
         rows::open(aws, &[Bucket::Dead, Bucket::Parked], Millis::END_OF_TIME, COUNTED_MAX).await;
     let dead = dead.map_or_else(
@@ -221,6 +226,27 @@ async fn work(aws: &Aws, context: &Context) -> Vec<Check> {
         |entries| judge::dead(entries.len(), COUNTED_MAX),
     );
     vec![steward, pending, dead]
+}
+
+/// For how long the oldest pending event should have been finished. What waits by design is no such
+/// event, so the old ones are looked at; one that cannot be read is counted.
+async fn unfinished_ms(
+    ledger: &impl Ledger,
+    entries: &[OpenEntry],
+    now: Millis,
+    policy: &Policy,
+) -> u64 {
+    let age_of = async |entry: &OpenEntry| match ledger.row(&entry.key).await {
+        Ok(row) => row.and_then(|row| age(&row.life, row.evidence.received_at, now, policy)),
+        Err(_) => Some(Age::Unfinished { ms: now.since(entry.received_at) }),
+    };
+    let old = entries.iter().filter(|one| now.since(one.received_at) > judge::PENDING_MAX_MS);
+    let ages = stream::iter(old.take(READ_MAX)).map(age_of).buffer_unordered(rows::AT_ONCE);
+    ages.fold(0, async |oldest: u64, age| match age {
+        Some(Age::Unfinished { ms }) => oldest.max(ms),
+        Some(Age::Waits { .. }) | None => oldest,
+    })
+    .await
 }
 
 impl Report for Examined {
