@@ -321,6 +321,32 @@ async fn of_those_behind_a_gap_the_lowest_goes_first_whoever_came_first() {
 }
 
 #[tokio::test]
+async fn who_was_woken_is_not_overtaken_before_it_is_applied() {
+    let rig = rig_of("apply");
+    arrive(&rig, &[3]).await;
+    rig.live(3_000_000).await;
+    arrive(&rig, &[2]).await;
+    rig.live(500_000).await;
+    // Number 1 is applied and number 2 woken; its worker is stopped before it can lease it.
+    let mut leases = 0;
+    rig.twin.set_faults(move |step, _| {
+        leases += u32::from(step == "lease");
+        (step == "lease" && leases > 1).then_some(Fault::Before(Trouble::Unavailable))
+    });
+    arrive(&rig, &[1]).await;
+    rig.twin.clear_faults();
+    assert_eq!(reached(&rig).0, Some(1));
+    // At this moment the hour of number 3 is over.
+    rig.twin.advance(110_000);
+    rig.twin.enqueue(r#"{"v":1,"key":"shop#evt_3"}"#);
+    rig.batch().await;
+    assert_eq!(reached(&rig).0, Some(1), "number 2 comes first");
+    rig.live(300_000).await;
+    assert_eq!((told(&rig, 2), told(&rig, 3)), (APPLIED, APPLIED));
+    assert!(order(&rig).waiting.is_empty());
+}
+
+#[tokio::test]
 async fn a_name_left_in_the_set_holds_nobody_up_for_ever() {
     let rig = rig_of("dead");
     arrive(&rig, &[1, 4, 3]).await;

@@ -337,7 +337,6 @@ async fn where_another_builds_walk_was_cut_short_is_no_place_to_begin() {
     rig.twin.set_faults(|step, _| (step == "apply").then_some(Fault::Before(Trouble::Unavailable)));
     rig.drain(3_600_000).await;
     rig.twin.clear_faults();
-    rig.deploy("build-1").tend().await;
     let cure = rig.deploy("build-3");
     let mut redriven = 0;
     for _ in 0..6 {

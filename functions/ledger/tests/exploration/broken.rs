@@ -88,7 +88,7 @@ fn a_set_of_waiters_that_changes_without_the_revision_is_overlooked() {
         gap: true,
         ..Bounds::new("silent waiters", Projection::Sequence)
     };
-    assert!(refute(Design::SilentWaiters, bounds, Property::WaitersHaveSomethingToWaitFor) <= 16);
+    assert!(refute(Design::SilentWaiters, bounds, Property::WaitersAreWoken) <= 16);
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl fmt::Display for Property {
             Self::OneHolderAtATime => "nobody takes a row, or buries it, before the lease ends",
             Self::WaitersAreWoken => "a waiter whose predecessor has come is due at once",
             Self::WaitersHaveSomethingToWaitFor => {
-                "the set of waiters names nobody whose predecessor has come"
+                "the set of waiters names nobody whose number is written"
             }
             Self::RowsAreWellFormed => "rows are well formed: lease, index and outcome fit the status",
         })
@@ -196,7 +196,7 @@ pub(crate) fn judge_entity(old: Option<&Entity>, new: &Entity) -> Option<Propert
     let reached = new.version.map(Version::get);
     let waits_in_vain = |member: &String| {
         let number = member.split('#').next().and_then(|number| number.parse::<i128>().ok());
-        reached.zip(number).is_some_and(|(reached, number)| number - 1 <= reached)
+        reached.zip(number).is_some_and(|(reached, number)| number <= reached)
     };
     if new.waiting.iter().any(waits_in_vain) {
         return Some(Property::WaitersHaveSomethingToWaitFor);

@@ -171,11 +171,12 @@ async fn one(
 /// Who waited for this number, or for one before it, is worked now and not when its time is up.
 async fn send_waiters(ports: &(impl Ledger + Outbox), ask: &Backfill) -> Result<(), PortError> {
     let entity = ports.entity(&ask.entity).await?;
-    for member in succession(entity.as_ref(), ask.version).leaves {
-        if let Some(Waiter { key, .. }) = Waiter::parse(&member) {
-            let source = key.source().to_owned();
-            ports.send(&Message::new(key, "", None), &source).await?;
-        }
+    let after = succession(entity.as_ref(), ask.version);
+    let overtaken = after.leaves.iter().filter_map(|member| Waiter::parse(member));
+    let next = after.wakes.into_iter().map(|wake| wake.key);
+    for key in overtaken.map(|waiter| waiter.key).chain(next) {
+        let source = key.source().to_owned();
+        ports.send(&Message::new(key, "", None), &source).await?;
     }
     Ok(())
 }
