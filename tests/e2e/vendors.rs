@@ -66,11 +66,8 @@ fn table(suite: &Suite) -> Vec<Vendor> {
         "amount": {"value": 9, "currency": "EUR"}}});
     let channel = json!({"type": "event_callback", "event_id": id("Ev"), "event_time": 1_796_040_000,
         "event": {"type": "channel_created", "channel": {"id": id("C"), "name": "fun"}}});
-    let twilio = format!(
-        "MessageSid={}&SmsStatus=received&To=%2B{}&NumSegments=1&NumMedia=0&Body=caf%C3%A9+%26+more",
-        id("SM"),
-        id("")
-    );
+    let twilio = "&SmsStatus=received&To=%2B1&NumSegments=1&NumMedia=0&Body=caf%C3%A9+%26+more";
+    let twilio = format!("MessageSid={}{twilio}", id("SM"));
     let paddle = json!({"event_id": id("evt"), "event_type": "subscription.activated", "occurred_at": at,
         "data": {"id": id("sub"), "status": "active", "customer_id": "ctm_1"}});
     let mollie = json!({"resource": "event", "id": id("event"), "type": "sales-invoice.paid",

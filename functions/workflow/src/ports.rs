@@ -4,6 +4,10 @@
 //! *written* or *here is why not and the row I found*; only what nobody planned is an error, and
 //! an error says at its origin whether another try makes sense.
 
+mod notes;
+
+pub use notes::{Notes, StewardNotes};
+
 use crate::http::{HttpAnswer, HttpAsk};
 use ledger::{
     Bucket, Entity, EntityKey, EventKey, Jitter, Message, Millis, Origin, Row, Status, Token,
@@ -234,23 +238,6 @@ pub trait Ledger: Send + Sync {
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
-/// What one steward run leaves to the next.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StewardNotes {
-    /// When dead rows were last redriven.
-    pub redriven_at: Millis,
-    /// When the dead-letter queue was last cleared of settled rows.
-    pub cleared_at: Millis,
-    /// The build whose walk through the parked rows is finished.
-    pub walked_release: String,
-    /// The build whose walk is unfinished.
-    pub walk_release: String,
-    /// The bucket it stands in.
-    pub walk_bucket: Option<Bucket>,
-    /// The entry behind which it goes on.
-    pub walk_after: Option<OpenEntry>,
-}
-
 /// How a row came in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRow {
@@ -269,18 +256,6 @@ pub trait Lookup: Send + Sync {
         &self,
         keys: &[EventKey],
     ) -> impl Future<Output = Result<BTreeMap<EventKey, KnownRow>, PortError>> + Send;
-}
-
-/// Notes that a scheduled function leaves to its next run, by name.
-pub trait Notes: Send + Sync {
-    /// Reads one.
-    fn note(&self, name: &str) -> impl Future<Output = Result<Option<String>, PortError>> + Send;
-    /// Writes one. The last writer wins: notes are hints, every act is conditional.
-    fn write_note(
-        &self,
-        name: &str,
-        text: &str,
-    ) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
 /// Sends messages to the queue.

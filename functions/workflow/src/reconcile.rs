@@ -181,15 +181,8 @@ impl<P: ReconcilerPorts> Reconciler<P> {
         let memory = self.memory(&name).await.map_err(|error| Left::Trouble(error.to_string()))?;
         let covered_until = memory.covered_until;
         let run = memory.unfinished.as_ref().map(|unfinished| unfinished.run.clone());
-        let left = memory.unfinished.filter(|left| left.next != Some(Cursor::First));
-        let had_left = left.is_some();
-        let begun = left.filter(|left| left.goes_on_at(&opening.address));
+        let begun = self.left_of(memory.unfinished, source, opening);
         let is_left = begun.is_some();
-        if had_left && !is_left {
-            let said = "its list has moved to another host; what was left of it is read anew";
-            let text = format!("{}: {said}", source.preset.title());
-            ports.emit(&Line::new(Level::Warn, text).of_source(source.name.as_str()));
-        }
         let checkpoint = begun.unwrap_or_else(|| {
             let remembered_ms = self.receiver.policy.remembered_ms();
             let window = window(covered_until, opening, remembered_ms, ports.now());
@@ -255,6 +248,24 @@ impl<P: ReconcilerPorts> Reconciler<P> {
         let line = Line::new(Level::Error, text).of_source(source.name.as_str());
         let line = line.with("uncompared.since_ms", since.0).with("uncompared.until_ms", until.0);
         line.count("ReconcileTrouble")
+    }
+
+    /// What an earlier run left, if it can be gone on with.
+    fn left_of(
+        &self,
+        unfinished: Option<Checkpoint>,
+        source: &Source,
+        opening: &Opening<'_>,
+    ) -> Option<Checkpoint> {
+        let left = unfinished.filter(|left| left.next != Some(Cursor::First))?;
+        if !left.goes_on_at(&opening.address) {
+            let said = "its list has moved to another host; what was left of it is read anew";
+            let text = format!("{}: {said}", source.preset.title());
+            let line = Line::new(Level::Warn, text).of_source(source.name.as_str());
+            self.receiver.ports.emit(&line);
+            return None;
+        }
+        Some(left)
     }
 
     async fn memory(&self, name: &str) -> Result<Memory, PortError> {

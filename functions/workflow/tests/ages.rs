@@ -68,3 +68,26 @@ async fn rows_whose_age_cannot_be_read_count_as_unfinished() {
     rig.twin.set_faults(|step, _| (step == "row").then_some(Fault::Before(Trouble::Unavailable)));
     assert_eq!(rig.tend().await.oldest_pending_ms, 600_000);
 }
+
+#[tokio::test]
+async fn a_steward_that_cannot_look_does_not_say_that_all_is_well() {
+    let rig = Rig::new();
+    lost(&rig, "evt_1").await;
+    rig.twin.advance(600_000);
+    rig.tend().await;
+    let told = |name: &'static str| {
+        let lines = rig.twin.lines();
+        lines.iter().filter(|line| line.metrics.iter().any(|m| m.name == name)).count()
+    };
+    let all = ["StewardRun", "Pending", "OldestPendingAge", "DeadRows", "OldestDeadAge"];
+    assert_eq!(all.map(told), [1; 5]);
+    rig.twin.forget_lines();
+    rig.twin.advance(600_000);
+    rig.twin.set_faults(|step, _| (step == "open").then_some(Fault::Before(Trouble::Unavailable)));
+    assert!(rig.tend().await.is_blind);
+    assert_eq!(all.map(told), [0; 5]);
+    // The redrives that it could not look for are not put off.
+    rig.twin.clear_faults();
+    rig.twin.advance(60_000);
+    assert!(rig.tend().await.dead.is_some());
+}

@@ -3,99 +3,15 @@
 
 mod rig;
 
-use ledger::{Entity, FailureClass, Outcome, Policy, Status};
+use ledger::{FailureClass, Outcome, Policy, Status};
 use rig::{
     Rig,
+    numbered::{
+        APPLIED, SUPERSEDED, arrive, arrive_and_die, event, order, reached, rig_of, sources, told,
+    },
     provider::{Provider, answer, object},
 };
-use serde_json::{Value, json};
-use workflow::{ports::Trouble, twin::Fault};
-
-/// A source whose orders are numbered; an order's first event is number 1.
-fn sources(on_gap: &str) -> String {
-    let fetch = r#"
-[sources.shop.fetch.order]
-url = "https://api.shop.example/v1/orders/{id}"
-secret = "shop-api"
-on_404 = "dead"
-rate_per_s = 1000
-set = { plan = "/plan", status = "/status" }
-"#;
-    format!(
-        r#"
-[sources.shop]
-preset = "stripe"
-secret = "shop"
-live = true
-{}
-[[sources.shop.projections]]
-on = ["order.changed"]
-entity = {{ type = "order", id = "/data/object/id" }}
-order = {{ strategy = "sequence", by = "/data/object/n", on_gap = "{on_gap}" }}
-set = {{ plan = "/data/object/plan", status = "/data/object/status" }}
-
-[[sources.shop.projections]]
-on = ["order.closed"]
-entity = {{ type = "order", id = "/data/object/id" }}
-order = {{ strategy = "sequence", by = "/data/object/n", on_gap = "{on_gap}" }}
-set = {{ plan = "=null", status = "=closed" }}
-final = true
-
-[[sources.shop.projections]]
-on = ["order.changed"]
-entity = {{ type = "log", id = "/data/object/account" }}
-order = {{ strategy = "none" }}
-add = {{ count = "/data/object/one" }}
-append = {{ seen = "/data/object/n", max = 3 }}
-
-[[sources.shop.projections]]
-on = ["order.changed"]
-entity = {{ type = "latest", id = "/data/object/account" }}
-order = {{ strategy = "version", by = "/created", unit = "s" }}
-set = {{ n = "/data/object/n" }}
-"#,
-        if on_gap == "fetch" { fetch } else { "" }
-    )
-}
-
-fn event(kind: &str, n: u64) -> Value {
-    json!({
-        "id": format!("evt_{n}"), "object": "event", "type": format!("order.{kind}"),
-        "created": 1_000 + n, "livemode": true,
-        "data": {"object": {
-            "id": "o1", "account": "a1", "n": n, "one": 1, "plan": format!("p{n}"), "status": "open",
-        }},
-    })
-}
-
-fn rig_of(on_gap: &str) -> Rig {
-    Rig::shop(&sources(on_gap), Policy::default())
-}
-
-async fn arrive(rig: &Rig, numbers: &[u64]) {
-    for n in numbers {
-        rig.deliver(&event("changed", *n)).await;
-        rig.batch().await;
-    }
-}
-
-fn order(rig: &Rig) -> Entity {
-    rig.twin.state("shop#order#o1").unwrap()
-}
-
-fn reached(rig: &Rig) -> (Option<i128>, String) {
-    let entity = order(rig);
-    let plan = entity.state.get("plan").map_or_else(String::new, Value::to_string);
-    (entity.version.map(ledger::Version::get), plan.trim_matches('"').to_owned())
-}
-
-fn told(rig: &Rig, n: u64) -> (Status, Option<Outcome>, u32) {
-    let life = rig.row(&format!("evt_{n}")).life;
-    (life.status, life.outcome, life.attempts)
-}
-
-const APPLIED: (Status, Option<Outcome>, u32) = (Status::Settled, Some(Outcome::Applied), 1);
-const SUPERSEDED: (Status, Option<Outcome>, u32) = (Status::Settled, Some(Outcome::Superseded), 1);
+use serde_json::json;
 
 #[tokio::test]
 async fn a_wait_of_an_hour_is_no_unfinished_work_and_a_wait_that_nobody_ends_is() {
@@ -176,14 +92,7 @@ async fn an_event_that_waits_changes_nothing_else_meanwhile_and_everything_once(
 async fn whose_worker_is_gone_is_sent_by_the_steward_within_two_minutes() {
     let rig = rig_of("apply");
     arrive(&rig, &[2, 3]).await;
-    // The worker that applies number 1 is stopped before it can lease number 2.
-    let mut leases = 0;
-    rig.twin.set_faults(move |step, _| {
-        leases += u32::from(step == "lease");
-        (step == "lease" && leases > 1).then_some(Fault::Before(Trouble::Unavailable))
-    });
-    arrive(&rig, &[1]).await;
-    rig.twin.clear_faults();
+    arrive_and_die(&rig, 1).await;
     assert_eq!(told(&rig, 1), APPLIED);
     assert_eq!(told(&rig, 2), (Status::Waiting, None, 0));
     rig.live(120_000).await;
@@ -327,15 +236,8 @@ async fn who_was_woken_is_not_overtaken_before_it_is_applied() {
     rig.live(3_000_000).await;
     arrive(&rig, &[2]).await;
     rig.live(500_000).await;
-    // Number 1 is applied and number 2 woken; its worker is stopped before it can lease it.
-    let mut leases = 0;
-    rig.twin.set_faults(move |step, _| {
-        leases += u32::from(step == "lease");
-        (step == "lease" && leases > 1).then_some(Fault::Before(Trouble::Unavailable))
-    });
-    arrive(&rig, &[1]).await;
-    rig.twin.clear_faults();
-    assert_eq!(reached(&rig).0, Some(1));
+    arrive_and_die(&rig, 1).await;
+    assert_eq!(reached(&rig).0, Some(1), "number 2 is woken, and not yet worked");
     // At this moment the hour of number 3 is over.
     rig.twin.advance(110_000);
     rig.twin.enqueue(r#"{"v":1,"key":"shop#evt_3"}"#);

@@ -294,29 +294,6 @@ async fn a_new_build_gives_what_died_before_it_one_fresh_budget_and_permanent_ro
 }
 
 #[tokio::test]
-async fn a_steward_that_cannot_look_does_not_say_that_all_is_well() {
-    let rig = Rig::new();
-    unsent(&rig, "evt_1").await;
-    rig.twin.advance(600_000);
-    rig.tend().await;
-    let told = |name: &'static str| {
-        let lines = rig.twin.lines();
-        lines.iter().filter(|line| line.metrics.iter().any(|m| m.name == name)).count()
-    };
-    let all = ["StewardRun", "Pending", "OldestPendingAge", "DeadRows", "OldestDeadAge"];
-    assert_eq!(all.map(told), [1; 5]);
-    rig.twin.forget_lines();
-    rig.twin.advance(600_000);
-    rig.twin.set_faults(|step, _| (step == "open").then_some(Fault::Before(Trouble::Unavailable)));
-    assert!(rig.tend().await.is_blind);
-    assert_eq!(all.map(told), [0; 5]);
-    // The redrives that it could not look for are not put off.
-    rig.twin.clear_faults();
-    rig.twin.advance(60_000);
-    assert!(rig.tend().await.dead.is_some());
-}
-
-#[tokio::test]
 async fn where_another_builds_walk_was_cut_short_is_no_place_to_begin() {
     let policy = Policy { sends_max: 3, redrives_max: 0, ..Policy::default() };
     let rig = Rig::with(policy, "build-1");

@@ -7,6 +7,7 @@
 )]
 
 pub(crate) mod fetched;
+pub(crate) mod numbered;
 pub(crate) mod provider;
 
 use config::Config;
