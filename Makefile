@@ -12,7 +12,8 @@ PORT ?=
 ONCE ?=
 LOCALSTRIPE ?=
 ONLY ?=
-ARCHITECTURE ?= arm64
+# The processor to compile for: the one answered at the last deploy.
+ARCHITECTURE ?= $(or $(shell sed -n 's/.*Architecture=[\\"]*\([a-z0-9_]*\).*/\1/p' samconfig.toml 2>/dev/null),arm64)
 # The size of make faults: deliveries, less than ten minutes of them, and a seed to repeat; none is a new one.
 FAULTS_SIZE ?= 3000
 FAULTS_SEED ?=
@@ -72,7 +73,8 @@ guards-table: $(INSTALLED)
 
 deploy: tools $(INSTALLED) ## build for Lambda and deploy to AWS, asking what it needs to know
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/sam build --parameter-overrides 'Architecture=$(ARCHITECTURE)'
-	$(VENV)/bin/sam deploy --guided --capabilities CAPABILITY_IAM --parameter-overrides 'Architecture=$(ARCHITECTURE)'
+	@echo "compiled for $(ARCHITECTURE): let Architecture be that below"
+	$(VENV)/bin/sam deploy --guided --capabilities CAPABILITY_IAM
 
 clean: ## stop the local stack and remove everything that was built or installed
 	@if [ -x $(VENV_PYTHON) ]; then $(LOCAL) down; fi
