@@ -1,6 +1,6 @@
 //! Anything at all as a request: an answer that blames the sender, and nothing kept.
 
-use crate::suite::{STRIPE, Suite, other_secret};
+use crate::suite::{STRIPE, Suite};
 use futures::{StreamExt, stream};
 use ledger::Status;
 use proptest::{
@@ -10,7 +10,7 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, RngSeed, TestRng, TestRunner},
 };
 use serde_json::Value;
-use support::Call;
+use support::{Call, other_secret};
 
 const REQUESTS: usize = 400;
 

@@ -3,13 +3,10 @@
 //! The certificate is made for the run and lies on this machine, where a stack whose stage is
 //! `local` may look for one beside PayPal's own addresses.
 
-use crate::{
-    suite::{Suite, script},
-    vendors::signed_call,
-};
+use crate::suite::Suite;
 use ledger::{Millis, Outcome, Status};
-use serde_json::{Value, json};
-use support::{Call, now_ms, run_python};
+use serde_json::json;
+use support::{Call, now_ms, prove};
 
 const SOURCE: &str = "paypal";
 
@@ -23,21 +20,14 @@ fn capture(event: &str, capture: &str, status: &str) -> String {
 
 /// The deliveries, signed under these transmission ids with one key, whose certificate lies in
 /// `file` from now on.
-fn signed(suite: &Suite, file: &str, deliveries: &[(&str, &str)]) -> Vec<Call> {
+fn signed(suite: &Suite, file: &str, deliveries: &[(String, String)]) -> Vec<Call> {
     let url = suite.certificates.put(file, "");
-    let listed: Vec<Value> = deliveries
-        .iter()
-        .map(|(transmission, body)| json!({"transmission": transmission, "body": body}))
-        .collect();
-    let wish = json!({"webhook_id": suite.stack.signer.key_text(SOURCE), "url": url, "deliveries": listed});
-    let said = run_python(&script("paypal.py"), &wish.to_string(), &[]).unwrap();
-    let said: Value = serde_json::from_str(&said).unwrap();
-    suite.certificates.put(file, said["certificate"].as_str().unwrap());
-    let headers = said["headers"].as_array().unwrap();
-    let call = |(headers, (_, body)): (&Value, &(&str, &str))| {
-        signed_call(SOURCE, Vec::new(), &json!({"headers": headers, "body": body}))
+    let proven = prove(suite.stack.signer.key_text(SOURCE), &url, deliveries).unwrap();
+    suite.certificates.put(file, &proven.certificate);
+    let call = |(headers, (_, body)): (Vec<_>, &(String, String))| {
+        Call::to_source(SOURCE, headers, body.clone().into_bytes())
     };
-    headers.iter().zip(deliveries).map(call).collect()
+    proven.headers.into_iter().zip(deliveries).map(call).collect()
 }
 
 pub(crate) async fn a_paypal_delivery_is_proven_by_the_certificate_it_points_to(suite: &Suite) {
@@ -48,7 +38,7 @@ pub(crate) async fn a_paypal_delivery_is_proven_by_the_certificate_it_points_to(
     let file = format!("v1/notifications/certs/{}", suite.id("CERT"));
     let bodies = [capture(&first, &one, "COMPLETED"), capture(&second, &other, "COMPLETED")];
     let calls =
-        signed(suite, &file, &bodies.each_ref().map(|body| (transmission.as_str(), body.as_str())));
+        signed(suite, &file, &bodies.each_ref().map(|body| (transmission.clone(), body.clone())));
 
     let mut altered = calls[0].clone();
     let at = bodies[0].find("9.00").unwrap();

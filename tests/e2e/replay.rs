@@ -18,7 +18,7 @@ use proptest::{
 };
 use serde_json::{Value, json};
 use std::time::Duration;
-use support::{ListAnswer, claimed_row, now_ms, until};
+use support::{ListAnswer, claimed_row, iso, now_ms, until};
 
 const EVENTS: usize = 4_812;
 const MISSED: usize = 22;
@@ -215,7 +215,7 @@ pub(crate) async fn killed_time_and_again_it_ends_complete_and_nothing_is_applie
 pub(crate) async fn github_hands_over_what_is_missing_and_no_body_is_read_twice(suite: &Suite) {
     let run = suite.id("guid");
     let at = |n: u64| {
-        let at = jiff_iso(now_ms() - 30 * MINUTE_MS + n * 1_000);
+        let at = iso(now_ms() - 30 * MINUTE_MS + n * 1_000);
         (at, 9_007_199_254_740_993 + n)
     };
     // Every delivery failed; each third was delivered again later, under its own id and GUID.
@@ -285,7 +285,7 @@ pub(crate) async fn github_hands_over_what_is_missing_and_no_body_is_read_twice(
 pub(crate) async fn paddle_asks_for_patience_breaks_off_and_is_read_to_the_end(suite: &Suite) {
     let run = suite.id("pdl");
     // Five hundred notifications of one and the same moment, on pages of sixty.
-    let at = jiff_iso(now_ms() - 30 * MINUTE_MS);
+    let at = iso(now_ms() - 30 * MINUTE_MS);
     let item = |n: usize| {
         json!({"id": format!("ntf_{n:05}"), "type": "customer.updated", "occurred_at": at,
             "payload": {"event_id": format!("{run}_{n}"), "event_type": "customer.updated",
@@ -323,10 +323,4 @@ pub(crate) async fn paddle_asks_for_patience_breaks_off_and_is_read_to_the_end(s
     assert_eq!(figures(&again), [500, 0, 500, 0], "{}", again.err);
     suite.providers.paddle.with(|api| api.items.clear());
     suite.stack.queue_is_empty().await;
-}
-
-fn jiff_iso(at_ms: u64) -> String {
-    let date = ledger::Millis(at_ms).date();
-    let s = at_ms / 1_000 % 86_400;
-    format!("{date}T{:02}:{:02}:{:02}.000Z", s / 3_600, s / 60 % 60, s % 60)
 }

@@ -1,9 +1,9 @@
 //! The replay route, deployed: a token in place of a signature.
 
-use crate::suite::{STRIPE, Suite, other_secret};
+use crate::suite::{STRIPE, Suite};
 use ledger::{Origin, Outcome, Status};
 use serde_json::{Value, json};
-use support::{Answered, Call};
+use support::{Answered, Call, other_secret};
 
 /// Posts bytes to a source's replay route, with who and why.
 pub(crate) async fn post(

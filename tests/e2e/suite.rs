@@ -11,7 +11,7 @@ use std::{
 };
 use support::{
     Answered, Call, CountingProxy, Dialect, EventApi, EventServer, FileHost, LocalStack,
-    LocalStripe, Sample, Stack, StackOptions, now_ms, root, run_python,
+    LocalStripe, Sample, Stack, StackOptions, now_ms, other_secret, root, run_python,
 };
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -23,9 +23,6 @@ pub(crate) const POLICY: &str = r#"{
     "first_due_ms": 1000, "resend_after_ms": 1000, "redrive_margin_ms": 500, "retry_grace_ms": 2000,
     "sweep_base_ms": 1000, "transient_base_ms": 100
 }"#;
-
-/// The keys and tokens of the local stack, beside the signing keys.
-const OTHER_SECRETS: &str = include_str!("../../infra/local-outbound-secrets.json");
 
 /// The providers whose lists replays and comparisons read.
 pub(crate) struct Providers {
@@ -255,12 +252,6 @@ impl Providers {
             [("STRIPE_LIVE", &self.stripe), ("GITHUB", &self.github), ("PADDLE", &self.paddle)];
         servers.map(|(name, it)| (format!("ONCEHOOK_PARAM_API_{name}"), it.address())).to_vec()
     }
-}
-
-/// The local stack's replay token or API key of a source.
-pub(crate) fn other_secret(secret: &str, source: &str) -> String {
-    let secrets: Value = serde_json::from_str(OTHER_SECRETS).unwrap();
-    secrets[secret][source][0]["key"].as_str().unwrap().to_owned()
 }
 
 /// The emulator has a session of its own, which Ctrl-C does not reach.

@@ -4,13 +4,16 @@
 //! Its witness is the stream of the state table: every write to every entity, in order. So an effect
 //! made twice, or an older one over a newer, is found even where later writes covered it.
 
+mod fetched;
 mod numbers;
 
 use crate::{
+    outside,
     plan::{Event, Expect, Plan, Stamp},
     stream::Write,
 };
 use ledger::{FailureClass, Outcome, Row, Status};
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What kind of promise was broken.
@@ -56,6 +59,7 @@ impl Ends<'_> {
         let mut findings = Vec::new();
         for (index, event) in self.plan.events.iter().enumerate() {
             self.row(index, event, &mut findings);
+            self.rival(index, event, &mut findings);
         }
         self.entities(&mut findings);
         findings
@@ -73,19 +77,25 @@ impl Ends<'_> {
             });
         };
         let Some(row) = self.rows.get(&event.key) else {
-            if self.accepted.contains(&index) {
-                lost("a row, for it was answered 2xx", "none".to_owned());
+            let is_kept =
+                matches!(event.expect, Expect::Rival { .. }) && self.beside(event).is_some();
+            if self.has_to_be_here(index, event) && !is_kept {
+                lost("a row, for it was answered 2xx or is listed", "none".to_owned());
             }
             return;
         };
         let stands = support::brief(row);
         let ends_well = match &event.expect {
-            Expect::Versioned { .. } | Expect::Numbered { .. } => matches!(
-                (row.life.status, row.life.outcome),
-                (Status::Settled, Some(Outcome::Applied | Outcome::Superseded))
-            ),
+            Expect::Versioned { .. } | Expect::Numbered { .. } | Expect::Fetched { .. } => {
+                matches!(
+                    (row.life.status, row.life.outcome),
+                    (Status::Settled, Some(Outcome::Applied | Outcome::Superseded))
+                )
+            }
             Expect::Added { .. } => row.life.outcome == Some(Outcome::Applied),
-            Expect::Ignored | Expect::Conflicting => row.life.outcome == Some(Outcome::Ignored),
+            Expect::Ignored | Expect::Conflicting | Expect::Rival { .. } => {
+                row.life.outcome == Some(Outcome::Ignored)
+            }
             Expect::Dead { why } => {
                 let failure = row.life.failure.as_ref();
                 row.life.status == Status::Dead
@@ -105,18 +115,46 @@ impl Ends<'_> {
         self.body(index, event, &mut lost);
     }
 
-    /// The bytes as sent; of two contents one is here and the other beside it.
-    fn body(&self, index: usize, event: &Event, lost: &mut impl FnMut(&str, String)) {
-        if self.bodies.get(&event.key) == Some(&event.body) {
+    /// Answered 2xx, or in a list that is read until it is all here.
+    fn has_to_be_here(&self, index: usize, event: &Event) -> bool {
+        self.accepted.contains(&index) || outside::is_listed(event)
+    }
+
+    /// Of two events under one proof one is worked, the other kept beside it.
+    fn rival(&self, index: usize, event: &Event, findings: &mut Vec<Finding>) {
+        let Expect::Rival { other } = &event.expect else { return };
+        let (own, others) = (self.rows.contains_key(&event.key), self.rows.contains_key(other));
+        if event.key > *other || own != others || !(own || self.accepted.contains(&index)) {
             return;
         }
-        let beside = format!("_c#{}#{}", support::sha256_hex(&event.body), event.key);
+        findings.push(Finding {
+            breach: if own { Breach::Doubled } else { Breach::Lost },
+            key: event.key.clone(),
+            expected: format!("a row of its own, or {other} has one"),
+            found: format!("{} of them", usize::from(own) + usize::from(others)),
+        });
+    }
+
+    /// The bytes as sent; of two contents one is here and the other beside it.
+    fn body(&self, index: usize, event: &Event, lost: &mut impl FnMut(&str, String)) {
+        if self.bodies.get(&event.key).is_some_and(|bytes| same(event, bytes)) {
+            return;
+        }
         let is_beside = event.expect == Expect::Conflicting
-            && (self.bodies.get(&beside) == Some(&event.body) || !self.accepted.contains(&index));
+            && (self.beside(event).is_some() || !self.accepted.contains(&index));
         if !is_beside {
             let len = self.bodies.get(&event.key).map(Vec::len);
             lost(&format!("its {} bytes", event.body.len()), format!("{len:?} bytes, or others"));
         }
+    }
+
+    /// The dead row that keeps this event's bytes beside another's.
+    fn beside(&self, event: &Event) -> Option<&Row> {
+        let behind = format!("#{}", event.key);
+        let mut kept = self.rows.iter().filter(|(key, row)| {
+            key.starts_with("_c#") && key.ends_with(&behind) && row.life.status == Status::Dead
+        });
+        kept.find(|(key, _)| self.bodies.get(*key) == Some(&event.body)).map(|(_, row)| row)
     }
 
     fn entities(&self, findings: &mut Vec<Finding>) {
@@ -124,7 +162,8 @@ impl Ends<'_> {
         for event in &self.plan.events {
             if let Expect::Versioned { entity, .. }
             | Expect::Added { entity, .. }
-            | Expect::Numbered { entity, .. } = &event.expect
+            | Expect::Numbered { entity, .. }
+            | Expect::Fetched { entity, .. } = &event.expect
                 && self.rows.contains_key(&event.key)
             {
                 by_entity.entry(entity).or_default().push(event);
@@ -194,6 +233,7 @@ impl Auditing<'_> {
         self.versions(&by_id);
         self.sum(&by_id);
         self.numbers(&by_id);
+        self.fetched(&by_id);
     }
 
     /// A row says `applied` exactly if its event wrote, and it wrote once.
@@ -271,14 +311,22 @@ impl Auditing<'_> {
     }
 }
 
+/// The bytes as sent. A list hands over JSON, whose spaces are its own.
+fn same(event: &Event, bytes: &[u8]) -> bool {
+    let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).ok();
+    event.body == bytes || (outside::is_listed(event) && json(&event.body) == json(bytes))
+}
+
 /// An expectation in a few words.
 fn brief(expect: &Expect) -> String {
     match expect {
-        Expect::Versioned { .. } | Expect::Numbered { .. } => {
+        Expect::Versioned { .. } | Expect::Numbered { .. } | Expect::Fetched { .. } => {
             "settled, applied or superseded".to_owned()
         }
         Expect::Added { .. } => "settled, applied".to_owned(),
-        Expect::Ignored | Expect::Conflicting => "settled, ignored".to_owned(),
+        Expect::Ignored | Expect::Conflicting | Expect::Rival { .. } => {
+            "settled, ignored".to_owned()
+        }
         Expect::Dead { why } => format!("dead, permanent, because of {why}"),
     }
 }

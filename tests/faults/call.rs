@@ -12,6 +12,7 @@ pub(crate) enum Function {
     Receiver,
     Consumer,
     Steward,
+    Reconciler,
 }
 
 /// A place in a function's code, as seen from outside: what it asks AWS for.
@@ -98,12 +99,15 @@ fn purpose(operation: &str, json: &Value) -> &'static str {
         "PutItem" => match text("/Item/pk/S") {
             pk if pk.starts_with("_b#") => "chunk",
             "_s#steward" => "notes",
+            pk if pk.starts_with("_s#") => "note",
             pk if pk.starts_with("_c#") => "conflict",
+            pk if pk.starts_with("_t#") => "mark",
             _ => "claim",
         },
         "GetItem" => match text("/Key/pk/S") {
             pk if pk.starts_with("_b#") => "chunk",
-            pk if pk.starts_with("_s#") => "notes",
+            "_s#steward" => "notes",
+            pk if pk.starts_with("_s#") => "note",
             pk if pk.starts_with("_w#") => "warm up",
             _ if text("/TableName").contains("StateTable") => "entity",
             _ => "row",

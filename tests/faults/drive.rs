@@ -2,7 +2,8 @@
 //! deployed. All of it at once, ended when every delivery has been sent.
 
 use crate::{
-    plan::Plan,
+    outside,
+    plan::{Event, Plan},
     rig::Rig,
     schedule::Fault,
     slow::{SlowWorker, Slowness},
@@ -18,7 +19,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use support::{Answered, Resource, now_ms};
+use support::{Answered, Call, Resource, now_ms};
 
 /// Providers that deliver at the same time.
 const PROVIDERS: usize = 8;
@@ -32,6 +33,8 @@ const DEAD_LETTERS_MAX: u32 = 5_000;
 const TRIES_MAX: u32 = 200;
 /// The steward's distance; a minute in the template.
 const STEWARD_EVERY: Duration = Duration::from_millis(1_500);
+/// The reconciler's distance; an hour in the template.
+const RECONCILER_EVERY: Duration = Duration::from_secs(5);
 /// How long a storm lasts.
 const STORM: Duration = Duration::from_secs(3);
 /// More messages than this wait: providers hold back, for it is the faults that are tested.
@@ -71,6 +74,7 @@ impl Drive {
         let others = [
             tokio::spawn(Arc::clone(self).report()),
             tokio::spawn(Arc::clone(self).steward()),
+            tokio::spawn(Arc::clone(self).reconciler()),
             tokio::spawn(Arc::clone(self).weather()),
             tokio::spawn(Arc::clone(self).events()),
             tokio::spawn(Arc::clone(self).slow(worker)),
@@ -127,12 +131,11 @@ impl Drive {
     /// One delivery, tried again as its provider would.
     async fn deliver(&self, index: usize, rng: &mut Rng) {
         let event = &self.plan.events[index];
+        self.rig.outside.happens(event);
         let tries = if event.retries { TRIES_MAX } else { 1 };
         for _ in 0..tries {
-            let stack = &self.rig.stack;
-            let call =
-                stack.signer.call_at(event.source, &event.headers, event.body.clone(), now_ms());
-            let answer = tokio::time::timeout(PATIENCE, stack.http.send(call)).await;
+            let call = self.rig.stack.http.send(self.call(event));
+            let answer = tokio::time::timeout(PATIENCE, call).await;
             let said = match &answer {
                 Ok(Ok(Answered { status, .. })) => format!("delivered, answered {status}"),
                 Ok(Err(_)) | Err(_) => "delivered, not answered".to_owned(),
@@ -144,6 +147,27 @@ impl Drive {
             }
             tokio::time::sleep(Duration::from_millis(rng.u64(50..600))).await;
         }
+    }
+
+    fn call(&self, event: &Event) -> Call {
+        let (headers, body) = (&event.headers, event.body.clone());
+        if outside::is_proven(event) {
+            return Call::to_source(event.source, headers.clone(), body);
+        }
+        self.rig.stack.signer.call_at(event.source, headers, body, now_ms())
+    }
+
+    /// The reconciler, more often than once an hour.
+    async fn reconciler(self: Arc<Self>) {
+        while !self.is_over() {
+            self.reconcile().await;
+            tokio::time::sleep(RECONCILER_EVERY).await;
+        }
+    }
+
+    /// One run of the reconciler. It may be killed in it.
+    pub(crate) async fn reconcile(&self) {
+        _ = self.rig.lambda.invoke(self.rig.reconciler(), &json!({})).await;
     }
 
     /// The steward, more often than once a minute, and every third time two at once.
@@ -198,9 +222,12 @@ impl Drive {
         self.reached(50).await;
         lambda.hold(rig.steward(), false).await.unwrap();
         self.no_steward.store(false, Ordering::Relaxed);
-        for (hundredths, function) in
-            [(60, rig.steward()), (65, rig.consumer()), (70, rig.receiver())]
-        {
+        for (hundredths, function) in [
+            (60, rig.steward()),
+            (62, rig.reconciler()),
+            (65, rig.consumer()),
+            (70, rig.receiver()),
+        ] {
             self.reached(hundredths).await;
             lambda.set_variables(function, &[("ONCEHOOK_RELEASE", "r2")]).await.unwrap();
         }

@@ -21,6 +21,7 @@ mod call;
 mod drive;
 mod lambda;
 mod microburst;
+mod outside;
 mod plan;
 mod process;
 mod proxy;
@@ -96,13 +97,13 @@ fn start(seed: u64, size: usize) -> ExitCode {
 /// One run; whether every promise was kept.
 async fn run(seed: u64, size: usize) -> Result<bool, String> {
     let begun = Instant::now();
-    let plan = Plan::new(seed, size)?;
+    let mut plan = Plan::new(seed, size)?;
     println!(
         "faults: seed {seed}, {} events in {} deliveries; deploying",
         plan.events.len(),
         plan.deliveries.len()
     );
-    let rig = Rig::start(seed, plan.deliveries.len() >= THOROUGH, &plan).await?;
+    let rig = Rig::start(seed, plan.deliveries.len() >= THOROUGH, &mut plan).await?;
     tokio::spawn(rig.when_interrupted());
     let drive = Drive::new(rig, plan, seed);
     drive.run().await?;

@@ -5,6 +5,7 @@ use crate::{
     call::Function,
     lambda::Lambda,
     microburst::Microburst,
+    outside::Outside,
     plan::Plan,
     process,
     proxy::{self, Caller, Shared},
@@ -38,6 +39,8 @@ const POLICY: &str = r#"{
 const CONSUMER_S: u64 = 5;
 /// The steward's; 60 s in the template.
 const STEWARD_S: u64 = 20;
+/// The reconciler's, of which it leaves 20 s alone; 300 s in the template.
+const RECONCILER_S: u64 = 40;
 /// How long a message in work is hidden; 180 s in the template.
 const VISIBILITY_S: u64 = 7;
 
@@ -60,6 +63,7 @@ pub(crate) struct Rig {
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) witness: Arc<Witness>,
     pub(crate) slow: Arc<Slow>,
+    pub(crate) outside: Outside,
     slow_port: u16,
     microburst: Microburst,
     local: LocalStack,
@@ -67,7 +71,7 @@ pub(crate) struct Rig {
 
 impl Rig {
     /// Deploys the stack and puts the proxy in front of it.
-    pub(crate) async fn start(seed: u64, thorough: bool, plan: &Plan) -> Result<Self, String> {
+    pub(crate) async fn start(seed: u64, thorough: bool, plan: &mut Plan) -> Result<Self, String> {
         let schedule = Schedule::new(seed, thorough, plan.curses.clone(), ATTEMPTS_MAX);
         let schedule = Arc::new(schedule);
         let (witness, slow) = (Arc::new(Witness::new()), Arc::new(Slow::default()));
@@ -79,11 +83,17 @@ impl Rig {
             upstream,
         };
         let shared = Arc::new(shared);
+        let outside = Outside::start(Arc::clone(&schedule)).await;
+        let outside = outside.map_err(|error| error.to_string())?;
+        let parameters = [("ConsumerMaximumConcurrency", "4"), ("Reconcile", "never-retried")];
         let options = StackOptions {
             policy_overrides: POLICY.to_owned(),
             without_auth: true,
             release: "r1".to_owned(),
-            parameters: vec![("ConsumerMaximumConcurrency".to_owned(), "4".to_owned())],
+            function_env: outside.variables(),
+            parameters: parameters
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
             ..StackOptions::default()
         };
         let local = LocalStack::up(&options)?;
@@ -92,14 +102,17 @@ impl Rig {
         let port = endpoint.rsplit(':').next().and_then(|port| port.parse().ok());
         ports.send_replace((port.ok_or("the endpoint has no port")?, microburst.port));
         let stack = Stack::connect(local.env().clone()).await?;
+        outside.prove(&mut plan.events, &stack.signer)?;
         let lambda = Lambda::new(&stack.env)?;
         let slow_port = listen(&shared, Caller::Slow).await?;
-        let rig = Self { stack, lambda, schedule, witness, slow, slow_port, microburst, local };
+        let rig =
+            Self { stack, lambda, schedule, witness, slow, outside, slow_port, microburst, local };
         rig.shorten().await?;
         for (function, name) in [
             (Function::Receiver, rig.receiver()),
             (Function::Consumer, rig.consumer()),
             (Function::Steward, rig.steward()),
+            (Function::Reconciler, rig.reconciler()),
         ] {
             let port = listen(&shared, Caller::Deployed(function)).await?;
             let url = url(port);
@@ -112,6 +125,7 @@ impl Rig {
     async fn shorten(&self) -> Result<(), String> {
         self.lambda.set_timeout(self.consumer(), CONSUMER_S).await?;
         self.lambda.set_timeout(self.steward(), STEWARD_S).await?;
+        self.lambda.set_timeout(self.reconciler(), RECONCILER_S).await?;
         let queue = self.stack.env.get("ONCEHOOK_QUEUE_URL")?;
         let call = self.stack.aws.sqs().set_queue_attributes().queue_url(queue);
         let call = call.attributes(QueueAttributeName::VisibilityTimeout, VISIBILITY_S.to_string());
@@ -128,6 +142,10 @@ impl Rig {
 
     pub(crate) fn steward(&self) -> &str {
         self.function("ONCEHOOK_STEWARD_FUNCTION")
+    }
+
+    pub(crate) fn reconciler(&self) -> &str {
+        self.function("ONCEHOOK_RECONCILER_FUNCTION")
     }
 
     fn function(&self, variable: &str) -> &str {

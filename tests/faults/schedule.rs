@@ -54,6 +54,8 @@ pub(crate) enum Fault {
     TwoStewards,
     /// A new build is deployed while the old one works.
     Deploy,
+    /// A provider that is asked answers 429 or 500, or breaks off.
+    ProviderFails,
 }
 
 impl fmt::Display for Fault {
@@ -93,10 +95,11 @@ const fn chance(function: Function, fault: Fault) -> u32 {
         | Fault::WrittenLate
         | Fault::StewardDown
         | Fault::TwoStewards
-        | Fault::Deploy => (0, 0, 0),
+        | Fault::Deploy
+        | Fault::ProviderFails => (0, 0, 0),
     };
     match function {
-        Function::Receiver => receiver,
+        Function::Receiver | Function::Reconciler => receiver,
         Function::Consumer => consumer,
         Function::Steward => steward,
     }
@@ -235,6 +238,11 @@ impl Schedule {
         let mut inner = self.inner();
         inner.storm = None;
         inner.reached_by_chance = inner.reached.clone();
+    }
+
+    /// Whether nothing is left to chance any more.
+    pub(crate) fn is_calm(&self) -> bool {
+        !self.by_chance.load(Ordering::Relaxed)
     }
 
     /// Faults injected so far.

@@ -1,7 +1,7 @@
 //! After the last delivery: faults end, stewards go on, an operator redrives what is out of automatic
 //! redrives, and everything that can finish has to.
 
-use crate::{audit::Ends, drive::Drive, stream};
+use crate::{audit::Ends, drive::Drive, outside, plan::Event, stream};
 use aws::item::encode_row;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{StreamExt, TryStreamExt, stream as streams};
@@ -13,7 +13,7 @@ use std::{
     collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
-use support::{Depth, Resource, now_ms, sha256_hex};
+use support::{Depth, Resource, now_ms};
 use workflow::{
     body,
     ports::{Ledger, Outbox},
@@ -40,11 +40,19 @@ pub(crate) async fn settle(drive: &Drive) -> Result<HashSet<String>, String> {
     let begun = Instant::now();
     let mut said = Instant::now();
     let mut waited = HashSet::new();
+    let mut listed: Vec<&Event> =
+        drive.plan.events.iter().filter(|event| outside::is_listed(event)).collect();
     loop {
         drive.tick(false).await;
+        listed = unclaimed(drive, listed).await?;
+        if !listed.is_empty() {
+            drive.reconcile().await;
+        }
         let is_late = begun.elapsed() > LIMIT;
         match left(drive).await {
-            Ok((open, queue)) if open.is_empty() && queue.total() == 0 => return Ok(waited),
+            Ok((open, queue)) if open.is_empty() && queue.total() == 0 && listed.is_empty() => {
+                return Ok(waited);
+            }
             Ok((open, queue)) if open.may_wait_alone() && queue.total() == 0 => {
                 waited.extend(let_time_pass(drive, &open.pending).await?);
             }
@@ -62,6 +70,19 @@ pub(crate) async fn settle(drive: &Drive) -> Result<HashSet<String>, String> {
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
+}
+
+/// Those of a provider's list that have no row yet.
+async fn unclaimed<'a>(drive: &Drive, listed: Vec<&'a Event>) -> Result<Vec<&'a Event>, String> {
+    let looked: Vec<Option<&Event>> = streams::iter(listed)
+        .map(|event| async move {
+            let row = drive.rig.stack.find_row(&event.key).await?;
+            Ok::<_, String>(row.is_none().then_some(event))
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await?;
+    Ok(looked.into_iter().flatten().collect())
 }
 
 /// What is unfinished, and what the queue holds; what waits for a person is redriven.
@@ -200,8 +221,7 @@ pub(crate) async fn ends(drive: &Drive, waited: HashSet<String>) -> Result<Ends<
     let stack = &drive.rig.stack;
     let mut keys: HashSet<String> =
         drive.plan.events.iter().map(|event| event.key.clone()).collect();
-    let beside = drive.plan.events.iter();
-    keys.extend(beside.map(|event| format!("_c#{}#{}", sha256_hex(&event.body), event.key)));
+    keys.extend(beside(drive).await?);
     let rows: Vec<Option<Row>> = streams::iter(keys)
         .map(|key| async move { stack.find_row(&key).await })
         .buffer_unordered(AT_ONCE)
@@ -228,6 +248,25 @@ pub(crate) async fn ends(drive: &Drive, waited: HashSet<String>) -> Result<Ends<
         dead_letters: dead_letters(drive).await?,
         waited,
     })
+}
+
+/// The keys of what was kept beside a row of the same id.
+async fn beside(drive: &Drive) -> Result<Vec<String>, String> {
+    let stack = &drive.rig.stack;
+    let scan = stack.aws.dynamodb().scan().table_name(stack.env.get("ONCEHOOK_LEDGER_TABLE")?);
+    let scan = scan
+        .projection_expression("pk")
+        .filter_expression("begins_with(pk, :beside)")
+        .expression_attribute_values(":beside", AttributeValue::S("_c#".to_owned()));
+    let items: Vec<_> = scan
+        .into_paginator()
+        .items()
+        .send()
+        .collect::<Result<_, _>>()
+        .await
+        .map_err(|error| error.to_string())?;
+    let key = |item: &HashMap<String, AttributeValue>| item.get("pk")?.as_s().ok().cloned();
+    Ok(items.iter().filter_map(key).collect())
 }
 
 /// Rows named in the dead-letter queue. Its messages stay hidden: the run is over. What a steward

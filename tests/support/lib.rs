@@ -22,6 +22,7 @@ mod file_host;
 mod http;
 mod local_stack;
 mod local_stripe;
+mod paypal;
 mod provider;
 mod proxy;
 mod python;
@@ -41,7 +42,8 @@ pub use file_host::FileHost;
 pub use http::{Answered, Call, Http};
 pub use local_stack::{LocalStack, StackOptions, binaries, binary};
 pub use local_stripe::{Letterbox, LocalStripe};
-pub use provider::{Dialect, EventApi, EventServer, ListAnswer, ListAsk};
+pub use paypal::{Proven, prove};
+pub use provider::{Dialect, EventApi, EventServer, ListAnswer, ListAsk, other_secret};
 pub use proxy::{CountingProxy, Seen};
 pub use python::{python, run_python};
 pub use rows::claimed_row;
@@ -67,6 +69,14 @@ pub fn root() -> PathBuf {
 pub fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `2026-11-30T12:00:00.000Z`, to the second.
+#[must_use]
+pub fn iso(at_ms: u64) -> String {
+    let date = ledger::Millis(at_ms).date();
+    let s = at_ms / 1_000 % 86_400;
+    format!("{date}T{:02}:{:02}:{:02}.000Z", s / 3_600, s / 60 % 60, s % 60)
 }
 
 /// SHA-256 as 64 hexadecimal digits.

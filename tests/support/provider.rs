@@ -12,6 +12,16 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+/// The keys and tokens of the local stack, beside the signing keys.
+const OTHER_SECRETS: &str = include_str!("../../infra/local-outbound-secrets.json");
+
+/// The local stack's replay token or API key of a source.
+#[must_use]
+pub fn other_secret(secret: &str, source: &str) -> String {
+    let secrets: Value = serde_json::from_str(OTHER_SECRETS).unwrap();
+    secrets[secret][source][0]["key"].as_str().unwrap().to_owned()
+}
+
 /// What a list was asked.
 #[derive(Debug, Clone)]
 pub struct ListAsk {

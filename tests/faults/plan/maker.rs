@@ -1,5 +1,7 @@
 //! Makes events, entity by entity.
 
+mod hints;
+
 use super::{Event, Expect, Stamp};
 use crate::schedule::Curse;
 use fastrand::Rng;
@@ -74,16 +76,19 @@ impl Maker {
         let first = self.events.len();
         self.entities += 1;
         match self.rng.u32(..100) {
-            0..26 => self.subscription(),
-            26..37 => self.order(),
-            37..57 => self.payments(),
-            57..70 => self.moves(),
-            70..78 => self.invoice(),
-            78..82 => self.push(),
-            82..86 => self.ignored(),
-            86..92 => self.poison(),
+            0..23 => self.subscription(),
+            23..32 => self.order(),
+            32..50 => self.payments(),
+            50..61 => self.moves(),
+            61..68 => self.invoice(),
+            68..75 => self.hints(),
+            75..80 => self.captures(),
+            80..84 => self.pushes(),
+            84..87 => self.ignored(),
+            87..92 => self.poison(),
             92..95 => self.unusable(),
-            _ => self.conflict(),
+            95..98 => self.conflict(),
+            _ => self.rivals(),
         }
         first..self.events.len()
     }
@@ -240,24 +245,27 @@ impl Maker {
         }
     }
 
-    /// A push, which GitHub sends once, whatever is answered.
-    fn push(&mut self) {
+    /// Pushes, which GitHub sends once, whatever is answered; its list of deliveries has them all.
+    fn pushes(&mut self) {
         let repository = 900_000_000 + self.entities;
-        let id = self.id("push");
-        let seconds = NOON + self.rng.u64(..100);
-        let sample = self.sample("github_push").with_header("x-github-delivery", &id);
-        let sample =
-            sample.with("/repository/id", repository).with("/repository/pushed_at", seconds);
-        let field = |pointer: &str| sample.at(pointer).cloned().unwrap_or_default();
-        let state = json!({
-            "name": field("/repository/full_name"),
-            "ref": field("/ref"),
-            "head": field("/after"),
-            "pusher": field("/pusher/name"),
-        });
-        let stamp = Stamp { is_final: false, seconds, rank: 0, id: id.clone() };
         let entity = format!("github#repository#{repository}");
-        self.add("github", id, &sample, Expect::Versioned { entity, stamp, state });
+        for _ in 0..self.rng.u8(4..14) {
+            let id = self.id("push");
+            let seconds = NOON + self.rng.u64(..100);
+            let sample = self.sample("github_push").with_header("x-github-delivery", &id);
+            let sample =
+                sample.with("/repository/id", repository).with("/repository/pushed_at", seconds);
+            let field = |pointer: &str| sample.at(pointer).cloned().unwrap_or_default();
+            let state = json!({
+                "name": field("/repository/full_name"),
+                "ref": field("/ref"),
+                "head": field("/after"),
+                "pusher": field("/pusher/name"),
+            });
+            let stamp = Stamp { is_final: false, seconds, rank: 0, id: id.clone() };
+            let expect = Expect::Versioned { entity: entity.clone(), stamp, state };
+            self.add("github", id, &sample, expect);
+        }
     }
 
     /// Of a type nobody configured, or of test mode.
@@ -323,7 +331,10 @@ impl Maker {
             event.retries
                 && matches!(
                     expect,
-                    Expect::Versioned { .. } | Expect::Added { .. } | Expect::Numbered { .. }
+                    Expect::Versioned { .. }
+                        | Expect::Added { .. }
+                        | Expect::Numbered { .. }
+                        | Expect::Fetched { .. }
                 )
         };
         let keys: Vec<String> =

@@ -27,7 +27,7 @@ certificate = (
     .public_key(key.public_key())
     .serial_number(x509.random_serial_number())
     .not_valid_before(now - timedelta(hours=1))
-    .not_valid_after(now + timedelta(hours=1))
+    .not_valid_after(now + timedelta(days=1))
     .sign(key, hashes.SHA256())
 )
 
