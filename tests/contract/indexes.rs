@@ -5,12 +5,12 @@ use crate::{
     store::{Store, Stores},
 };
 use ledger::{
-    Bucket, EventKey, FailureClass, Life, Millis, Outcome, Policy, Row, Seconds, SourceName,
-    Status, verbs::Resolve,
+    Bucket, EventKey, FailureClass, Life, Millis, Origin, Outcome, Policy, Row, Seconds,
+    SourceName, Status, verbs::Resolve,
 };
-use std::fmt::Debug;
+use std::{collections::BTreeMap, fmt::Debug};
 use workflow::{
-    ports::{DayEntry, Ledger, OpenEntry, StewardNotes},
+    ports::{DayEntry, KnownRow, Ledger, Lookup, Notes, OpenEntry, StewardNotes},
     resolve::{Closed, resolve},
 };
 
@@ -41,6 +41,40 @@ fn row_of(source: &SourceName, key: &EventKey, change: impl FnOnce(Life) -> Life
     one.evidence.key = key.clone();
     one.evidence.source = source.clone();
     one
+}
+
+/// What a lookup of more keys than one call takes finds, and what becomes of a note.
+async fn looked_up(
+    ports: &(impl Lookup + Notes),
+    keys: &[EventKey],
+) -> (BTreeMap<EventKey, KnownRow>, Vec<Option<String>>) {
+    let mut notes = vec![ports.note("contract").await.unwrap()];
+    for text in ["once", "twice"] {
+        ports.write_note("contract", text).await.unwrap();
+        notes.push(ports.note("contract").await.unwrap());
+    }
+    (ports.known(keys).await.unwrap(), notes)
+}
+
+pub(crate) async fn keys_are_looked_up_and_notes_kept_alike(stores: &Stores) {
+    let mut rows = planted(&SourceName::new("looked-up").unwrap());
+    let origins = [Origin::Delivery, Origin::Replay, Origin::Reconcile];
+    for (n, (row, origin)) in rows.iter_mut().zip(origins.into_iter().cycle()).enumerate() {
+        row.evidence.origin = origin;
+        row.evidence.origin_note = (n % 2 == 0).then(|| format!("note {n}"));
+    }
+    let keys: Vec<EventKey> = rows.iter().map(|row| row.evidence.key.clone()).collect();
+    // Every fourth is not there.
+    let there: Vec<&Row> =
+        rows.iter().enumerate().filter(|(n, _)| n % 4 != 3).map(|(_, row)| row).collect();
+    stores.twin.plant_all(&there).await;
+    let wanted = looked_up(stores.twin.ports(), &keys).await;
+    assert_eq!((keys.len(), wanted.0.len()), (120, there.len()));
+    for store in &stores.emulators {
+        store.plant_all(&there).await;
+        let found = looked_up(store.ports(), &keys).await;
+        assert_eq!(found, wanted, "{}", store.name());
+    }
 }
 
 type Lists = (Vec<Vec<OpenEntry>>, Vec<Vec<DayEntry>>);

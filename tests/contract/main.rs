@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         indexes::a_chunk_lives_as_long_as_its_row_may_need_it,
         indexes::a_closed_row_dates_its_body,
         indexes::a_proof_is_bound_once,
+        indexes::keys_are_looked_up_and_notes_kept_alike,
         // Early: moto copies its tables for every transaction.
         apply::apply_under_the_fence,
         apply::apply_behind_the_version_guard,

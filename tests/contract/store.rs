@@ -22,7 +22,7 @@ use std::{
 use support::now;
 use tokio::runtime::Runtime;
 use workflow::{
-    ports::{Clock, Ledger},
+    ports::{Clock, Ledger, Lookup, Notes},
     twin::Twin,
 };
 
@@ -31,7 +31,7 @@ pub(crate) trait Store {
     /// What lies under a key.
     type Raw: PartialEq + Debug;
     /// The ports.
-    type Ports: Ledger;
+    type Ports: Ledger + Lookup + Notes;
     fn name(&self) -> &'static str;
     fn ports(&self) -> &Self::Ports;
     /// How many calls it bears at the same time.
