@@ -125,3 +125,28 @@ const fn slips_max(name: &str) -> usize {
         _ => 3,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shorter_a_name_the_fewer_letters_may_differ() {
+        for (name, near, far) in [
+            ("ms", "mz", "zz"),
+            ("unit", "uni", "un"),
+            ("order", "orderly", "orderless"),
+            ("replays", "repla", "repl"),
+            ("strategy", "strat", "stra"),
+        ] {
+            assert_eq!(nearest(near, [name]).as_deref(), Some(name), "{near}");
+            assert_eq!(nearest(far, [name]), None, "{far} for {name}");
+        }
+        assert_eq!(nearest("t", ["s"]), None);
+        assert_eq!(
+            nearest("fitch", ["match", "fetch"]).as_deref(),
+            Some("fetch"),
+            "the nearer one"
+        );
+    }
+}

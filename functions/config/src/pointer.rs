@@ -111,5 +111,8 @@ mod tests {
         assert_eq!(Pointer::parse("/a~2b"), Err(PointerDefect::Tilde));
         assert_eq!(Pointer::parse("/a~"), Err(PointerDefect::Tilde));
         assert_eq!(Pointer::parse(&"/a".repeat(65)), Err(PointerDefect::TooDeep));
+        let deepest = "/a".repeat(64);
+        let pointer = Pointer::parse(&deepest).unwrap();
+        assert_eq!((pointer.as_str(), pointer.to_string()), (deepest.as_str(), deepest.clone()));
     }
 }

@@ -103,7 +103,11 @@ fn mode_and_live_may_come_from_the_stack() {
         "MODE" => Some("enforce".to_owned()),
         _ => None,
     });
-    assert_eq!(source(&config, "s").live, Some(false));
+    let stripe = source(&config, "s");
+    assert_eq!((stripe.live, stripe.live_from.as_deref()), (Some(false), Some("STRIPE_LIVE")));
+    let fixed = parse("[sources.s]\npreset = \"stripe\"\nsecret = \"s\"\nlive = true\n", &|_| None);
+    let fixed = source(&fixed, "s");
+    assert_eq!((fixed.live, fixed.live_from.as_deref()), (Some(true), None));
 }
 
 #[test]

@@ -196,6 +196,16 @@ fn what_an_override_makes_wrong_in_the_preset_is_said_to_be_the_presets() {
 }
 
 #[test]
+fn what_is_missing_from_a_sources_own_description_is_not_said_to_be_the_presets() {
+    let found = errors("[sources.s]\nsecret = \"s\"\n[sources.s.verify]\nscheme = \"signature\"\n");
+    assert!(found.iter().any(|error| error.contains(".verify.")), "{found:?}");
+    assert!(found.iter().all(|error| !error.contains("as the preset has it")), "{found:?}");
+    // A known key's wrong value is no unknown key: the source's other keys are no answer to it.
+    let found = errors(&with_projections("retries = 3\n"));
+    assert_eq!(found, ["sources.toml:4: sources.s.retries: found 3, allowed true or false"]);
+}
+
+#[test]
 fn parameters_are_read_for_mode_and_live_only() {
     assert_eq!(
         errors(&with_projections("mode = \"${mode}\"\nlive = \"${live}\"\n")),
@@ -209,6 +219,11 @@ fn parameters_are_read_for_mode_and_live_only() {
     assert_eq!(
         errors("[sources.s]\npreset = \"stripe\"\nsecret = \"${mode}\"\n"),
         ["sources.toml:3: sources.s.secret: found the parameter `${mode}`, \
+          allowed parameters for `mode` and `live` only"]
+    );
+    assert_eq!(
+        errors(&with_projections("title = \"${mode}\"\n")),
+        ["sources.toml:4: sources.s.title: found the parameter `${mode}`, \
           allowed parameters for `mode` and `live` only"]
     );
     assert_eq!(
@@ -368,9 +383,30 @@ fn a_state_without_fields_is_refused() {
         error_in("set", ""),
         format!("sources.toml:4: sources.s.projections[0].set: found nothing, {allowed}")
     );
+    let [longest, too_long] = [255, 256].map(|len| "x".repeat(len));
+    let cut = format!("`{}...`", "x".repeat(60));
+    for (name, shown) in [(" ", "` `"), ("a\\u0007", "`a\u{fffd}`"), (&too_long, &cut)] {
+        assert_eq!(
+            error_in("set", &format!("set = {{ \"{name}\" = \"/x\" }}")),
+            format!(
+                "sources.toml:8: sources.s.projections[0].set: found the field name {shown}, \
+                 allowed names of 1 to 255 bytes without control characters"
+            )
+        );
+    }
+    let whole = projection("set", &format!("set = {{ {longest} = \"/x\" }}"));
+    assert!(Config::parse("sources.toml", &whole, &|_| None).is_ok());
+}
+
+#[test]
+fn a_tombstone_is_true_or_false() {
     assert_eq!(
-        error_in("set", "set = { \" \" = \"/x\" }"),
-        "sources.toml:8: sources.s.projections[0].set: found the field name ` `, \
-         allowed names of 1 to 255 bytes without control characters"
+        error_in("set", "set = { x = \"/x\" }\nfinal = \"yes\""),
+        "sources.toml:9: sources.s.projections[0].final: found `yes`, allowed true or false"
     );
+    for (said, is_final) in [("", false), ("final = false", false), ("final = true", true)] {
+        let text = projection("set", &format!("set = {{ x = \"/x\" }}\n{said}"));
+        let config = Config::parse("sources.toml", &text, &|_| None).unwrap();
+        assert_eq!(config.source("s").unwrap().projections[0].is_final, is_final, "{said:?}");
+    }
 }

@@ -71,6 +71,14 @@ fn every_mistake_in_a_fetch_table_is_named() {
         "sources.toml:12: fetch.thing.on_404: found `tombston`, allowed tombstone, empty, retry, \
          dead; did you mean `tombstone`?"
     );
+    let two = told(
+        "set",
+        "set = { x = \"/x\" }\nauth = { header = \"x\", token_url = \"https://a.example/\" }",
+    );
+    assert!(
+        two.starts_with("sources.toml:15: fetch.thing.auth: found a table, allowed bearer, "),
+        "{two}"
+    );
     assert_eq!(
         told("rate", "rate_per_s = 0"),
         "sources.toml:13: fetch.thing.rate_per_s: found `0`, allowed a whole number from 1 to 10000"

@@ -155,6 +155,11 @@ fn lists_have_a_bound_and_no_field_is_added_to_twice() {
     let told = |fields: &str| errors(&source_of(fields));
     let at = "sources.toml:8: sources.s.projections[0]";
     assert_eq!(
+        told(""),
+        ["sources.toml:4: sources.s.projections[0].add: found nothing, allowed a table \
+             { field = \"/...\" } of numbers to add"]
+    );
+    assert_eq!(
         told("append = { items = \"/item\" }"),
         [format!("{at}.append.max: found nothing, allowed how long the lists may be, 1 to 1000")]
     );
