@@ -185,3 +185,24 @@ pub(crate) fn rsa_sha256_matches(
 ) -> bool {
     public.verify(rsa::Pkcs1v15Sign::new::<Sha256>(), digest, signature).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_has_a_length_that_its_algorithm_makes() {
+        for (algorithm, shortest, longest) in [
+            (Algorithm::HmacSha1, 20, 20),
+            (Algorithm::HmacSha256, 32, 32),
+            (Algorithm::HmacSha512, 64, 64),
+            (Algorithm::Ed25519, 64, 64),
+            (Algorithm::EcdsaP256, 8, 72),
+            (Algorithm::RsaSha256, 128, 1_024),
+        ] {
+            let taken = [shortest - 1, shortest, longest, longest + 1];
+            let taken = taken.map(|bytes| algorithm.plausible_length(bytes));
+            assert_eq!(taken, [false, true, true, false], "{algorithm:?}");
+        }
+    }
+}

@@ -285,3 +285,48 @@ fn read_pairs(
     });
     pairs.collect()
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listed_time_without_a_zone_is_utc() {
+        let time = ListedTime { at: "/at".to_owned(), unit: TimeUnit::Iso };
+        for text in ["2026-11-30T12:00:00Z", "2026-11-30T12:00:00", "2026-11-30T13:00:00+01:00"] {
+            assert_eq!(time.parse_ms(text), Some(1_796_040_000_000), "{text}");
+        }
+        assert_eq!(time.parse_ms("yesterday"), None);
+    }
+
+    #[test]
+    fn a_key_is_sent_encrypted_or_to_this_machine() {
+        for good in ["https://a.b/", "http://localhost:80/x", "http://127.0.0.1", "https://h:1/v1"]
+        {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in [
+            "http://a.b/",
+            "https://",
+            "https://a/?x",
+            "https://a/#x",
+            "https://u:p@a.b/",
+            "https://a b/",
+            "https://a.b/\u{7}",
+            "http://localhost.evil.example/",
+            "http://127.0.0.1@evil.example/",
+        ] {
+            assert!(!is_address(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_exchanged_at_the_path_the_preset_names() {
+        let table = crate::preset_table("paypal").unwrap();
+        let preset = crate::Preset::from_table(&table).unwrap();
+        let History::Listed(list) = preset.history() else { panic!("no list") };
+        let token_path = "/v1/oauth2/token".to_owned();
+        assert_eq!(list.auth, ApiAuth::ClientCredentials { token_path });
+    }
+}

@@ -1,8 +1,8 @@
 //! What is a key and what only looks like one.
 
-use verifier::KeyDefect;
+use verifier::{KeyDefect, check_secret};
 
-use crate::support::preset;
+use crate::support::{overridden, preset};
 
 #[test]
 fn empty_padded_and_placeholder_texts_are_no_keys() {
@@ -73,6 +73,53 @@ fn a_key_in_another_providers_form_is_malformed() {
             matches!(preset(name).key("k", text), Err(KeyDefect::Malformed { .. })),
             "{name} {text}"
         );
+    }
+}
+
+#[test]
+fn a_malformed_key_is_told_its_form() {
+    let p256 = overridden("github", "[verify]\nalgorithm = \"ecdsa-p256-sha256\"\nkey = \"p256\"");
+    let told = |preset: &verifier::Preset| preset.key("k", "not it").unwrap_err().to_string();
+    for (preset, form) in [
+        (&preset("adyen"), "an even number of hexadecimal digits"),
+        (
+            &preset("standard-webhooks"),
+            "`whsec_` and base64 of 16 to 64 bytes, or `whpk_` and a public key",
+        ),
+        (&preset("braintree"), "a name, a colon, and a secret"),
+        (&p256, "a P-256 public key as PEM, base64 or JWK"),
+    ] {
+        assert_eq!(told(preset), format!("the key is malformed: expected {form}"));
+    }
+}
+
+#[test]
+fn only_a_pem_file_may_end_in_a_newline() {
+    let preset =
+        overridden("github", "[verify]\nalgorithm = \"ecdsa-p256-sha256\"\nkey = \"p256\"");
+    let pem = "-----BEGIN PUBLIC KEY-----\n\
+               MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt\n\
+               6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==\n\
+               -----END PUBLIC KEY-----\n";
+    assert!(preset.key("k", pem).is_ok());
+    let bare: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+    assert!(preset.key("k", &bare).is_ok());
+    assert_eq!(preset.key("k", &format!("{bare}\n")).unwrap_err(), KeyDefect::Padded);
+}
+
+#[test]
+fn a_secret_that_is_shown_is_checked_like_a_key() {
+    // None is a placeholder: each has one mark of those alone.
+    for text in ["rk_live_5f1d", "your-5f1d0c7a", "yoursecret5f1d", "my-secret-5f1d"] {
+        assert_eq!(check_secret(text), Ok(()), "{text}");
+    }
+    for (text, defect) in [
+        ("", KeyDefect::Empty),
+        ("rk_live_5f1d\n", KeyDefect::Padded),
+        ("your-api-key", KeyDefect::Placeholder),
+        ("rk\u{7}", KeyDefect::Malformed { expected: "printable text" }),
+    ] {
+        assert_eq!(check_secret(text), Err(defect), "{text:?}");
     }
 }
 

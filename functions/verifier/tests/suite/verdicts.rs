@@ -184,6 +184,31 @@ fn a_list_longer_than_any_provider_sends_is_refused_unread() {
 }
 
 #[test]
+fn a_secret_is_tried_on_more_signatures_than_a_public_key() {
+    let preset = preset("standard-webhooks");
+    let key = preset.key("k", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+    let signed = Delivery::post("{}").header("webhook-id", "m").signed(&preset, &key, NOW_MS);
+    let HeaderLookup::Once(good) = signed.headers.get("webhook-signature") else { panic!() };
+    let value = format!("{}{good}", format!("v1,{}= ", "A".repeat(43)).repeat(9));
+    let tried = signed.with("webhook-signature", Some(&value));
+    assert_eq!(tried.cause(&preset, std::slice::from_ref(&key)), "verified");
+}
+
+#[test]
+fn a_malformed_signature_is_told_the_spelling() {
+    for (name, secret, header, spelling) in [
+        ("github", "gh-secret-01", "x-hub-signature-256", "lower-case hex"),
+        ("shopify", "shpss_0123456789abcdef", "x-shopify-hmac-sha256", "canonical base64"),
+    ] {
+        let preset = preset(name);
+        let key = preset.key("k", secret).unwrap();
+        let signed = Delivery::post("{}").signed(&preset, &key, NOW_MS);
+        let rejection = signed.with(header, Some("sha256=!")).verify(&preset, &[key]).unwrap_err();
+        assert!(rejection.to_string().contains(spelling), "{rejection}");
+    }
+}
+
+#[test]
 fn only_canonical_spellings_are_signatures() {
     let hex = preset("github");
     let key = hex.key("k", "gh-secret-01").unwrap();
