@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         accept::megabytes_come_back_byte_for_byte,
         order::two_hundred_copies_at_once_are_one_row_and_one_change,
         order::every_order_of_arrival_ends_in_the_same_state,
-        strategies::fetched_state_is_the_providers_whatever_events_say_and_gone_when_it_is_gone,
+        strategies::fetched_state_is_the_providers_whatever_events_say_and_who_it_does_not_know_waits,
         strategies::events_of_one_second_end_in_what_the_provider_says_and_others_ask_nobody,
         strategies::a_real_stripes_own_webhooks_shuffled_and_doubled_end_in_what_its_api_says,
         strategies::numbers_end_in_their_own_order_and_go_on_behind_a_gap,

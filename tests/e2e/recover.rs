@@ -75,7 +75,9 @@ pub(crate) async fn a_replay_from_the_ledger_gives_back_what_the_state_lost_and_
     let payment = support::Sample::read("shopify_payment_received").unwrap();
     let payment = payment.with_header("x-shopify-event-id", &tender);
     assert_eq!(suite.post("shopify", &payment).await.status, 200);
-    let sum = format!("shopify#atelier-nord.myshopify.com:tender_transactions/create:{tender}");
+    let sum = format!(
+        "shopify#atelier-nord.myshopify.com:tender_transactions/create:{tender}:2470318866477"
+    );
     suite.stack.row_in(&sum, Status::Settled).await;
 
     let run = suite.id("run");

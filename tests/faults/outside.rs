@@ -26,8 +26,8 @@ const LISTED_MS_AGO: u64 = 1_200_000;
 /// What is so, by the path at which it is asked for.
 #[derive(Default)]
 struct Truths {
-    /// The number of the last event about it, and what it is since then; none once it is gone.
-    by_path: HashMap<String, (u64, Option<Value>)>,
+    /// The number of the last event about it, and what it is since then.
+    by_path: HashMap<String, (u64, Value)>,
     /// Questions so far.
     asked: u64,
     listed: HashSet<String>,
@@ -175,7 +175,7 @@ fn says(request: &Message, truths: &mut Truths, schedule: &Schedule) -> ListAnsw
             json!({"access_token": "of-the-faults", "token_type": "Bearer", "expires_in": 60});
         return ListAnswer::Json(200, Vec::new(), token);
     }
-    let (_, now) = truths.by_path.get(path).cloned().unwrap_or_default();
-    let gone = ListAnswer::status(404, &[]);
-    now.map_or(gone, |now| ListAnswer::Json(200, Vec::new(), now))
+    let unknown = ListAnswer::status(404, &[]);
+    let now = truths.by_path.get(path).map(|(_, now)| now.clone());
+    now.map_or(unknown, |now| ListAnswer::Json(200, Vec::new(), now))
 }

@@ -19,9 +19,9 @@ pub(crate) enum Expect {
     /// Its state is written on top of the number before it, or after that one's time is up. Numbers
     /// begin with 1; of two events with one number, either is written.
     Numbered { entity: String, number: u64, state: Value },
-    /// What is asked for at `path` is stored: `says` from this event on, until a later one; none where
-    /// it is gone. Events are numbered from 1 within their entity.
-    Fetched { entity: String, path: String, number: u64, says: Option<Value>, state: Value },
+    /// What is asked for at `path` is stored: `says` from this event on, until a later one. Events are
+    /// numbered from 1 within their entity.
+    Fetched { entity: String, path: String, number: u64, says: Value, state: Value },
     /// Nothing is configured for it, and its proof serves either it or the event of this key: one is
     /// ignored, the other kept beside it.
     Rival { other: String },

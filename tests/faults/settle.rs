@@ -229,10 +229,9 @@ pub(crate) async fn ends(drive: &Drive, waited: HashSet<String>) -> Result<Ends<
         .await?;
     let rows: HashMap<String, Row> =
         rows.into_iter().flatten().map(|row| (row.evidence.key.as_str().to_owned(), row)).collect();
-    let policy = &ledger::Policy::default();
     let bodies: Vec<(String, Vec<u8>)> = streams::iter(rows.values())
         .map(|row| async move {
-            let bytes = body::read(&stack.aws, row, policy).await.unwrap_or_default();
+            let bytes = body::read(&stack.aws, row).await.unwrap_or_default();
             (row.evidence.key.as_str().to_owned(), bytes)
         })
         .buffer_unordered(AT_ONCE)

@@ -9,7 +9,7 @@ use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_sqs::types::QueueAttributeName;
 use config::Config;
-use ledger::{Entity, EntityKey, EventKey, Millis, Policy, Row, SHARDS, Status};
+use ledger::{Entity, EntityKey, EventKey, Millis, Row, SHARDS, Status};
 use std::time::Duration;
 use workflow::{
     body,
@@ -90,7 +90,7 @@ impl Stack {
 
     /// A row's body, gathered and checked as the consumer does it.
     pub async fn body(&self, row: &Row) -> Vec<u8> {
-        body::read(&self.aws, row, &Policy::default()).await.unwrap()
+        body::read(&self.aws, row).await.unwrap()
     }
 
     /// Waits until the row stands so.

@@ -253,7 +253,7 @@ impl World {
     /// A row's body, byte for byte.
     #[must_use]
     pub fn body(&self, key: &str) -> Vec<u8> {
-        now(body::read(&*self.twin, &self.row(key), &self.policy)).unwrap()
+        now(body::read(&*self.twin, &self.row(key))).unwrap()
     }
 
     /// The keys of all rows.

@@ -122,7 +122,7 @@ pub(crate) mod tests {
         let ask = HttpAsk::get(url).header("authorization", "Bearer k");
         let answer = Connector::default().call(ask).await.unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (429, b"later".as_slice()));
-        assert_eq!(answer.retry_after_ms(ledger::Millis(0)), Some(7_000));
+        assert_eq!(answer.asks_to_wait_ms(ledger::Millis(0)), Some(7_000));
         let seen = seen.recv().unwrap();
         assert!(seen.starts_with("GET /x ") && seen.contains("authorization: Bearer k"), "{seen}");
     }

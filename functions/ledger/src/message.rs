@@ -64,7 +64,9 @@ impl Message {
     #[must_use]
     pub fn to_json(&self) -> String {
         // A struct of strings and a number always serialises.
-        serde_json::to_string(self).unwrap_or_default()
+        let json = serde_json::to_string(self).unwrap_or_default();
+        // SQS takes the characters of XML 1.0 alone; JSON escapes all others but these two.
+        json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
     }
 }
 
@@ -78,6 +80,11 @@ mod tests {
         let key = EventKey::parse("s#evt_1#x").unwrap();
         let message = Message::new(key, "invoice.paid", Some("s#invoice#in_1".to_owned()));
         assert_eq!(Message::parse(&message.to_json()).unwrap(), message);
+        let key = EventKey::parse("s#tr_\u{ffff}\u{fffe}").unwrap();
+        let message = Message::new(key, "\u{ffff}\u{10ffff}", None);
+        assert_eq!(Message::parse(&message.to_json()).unwrap(), message);
+        let is_xml = |c: char| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}');
+        assert!(message.to_json().chars().all(is_xml), "{}", message.to_json());
     }
 
     #[test]

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
 
+/// The last time of ten digits of seconds, in microseconds: seconds read as milliseconds lie far
+/// before it, and milliseconds read as seconds far behind.
+const LATEST_US: i128 = 9_999_999_999_999_999;
+
 /// Digits a DynamoDB number keeps.
 const DIGITS_MAX: usize = 38;
 
@@ -60,6 +64,9 @@ pub enum VersionError {
     /// More than 38 digits.
     #[error("the version has more than {DIGITS_MAX} digits")]
     TooLong,
+    /// A time that is no time of an event.
+    #[error("the version is a time after the year 2286: is it written in another unit?")]
+    TooLate,
 }
 
 impl Version {
@@ -88,6 +95,17 @@ impl Version {
 
     /// Reads a version written as text.
     pub fn from_text(text: &str, unit: Unit) -> Result<Self, VersionError> {
+        let version = Self::unbounded(text, unit)?;
+        match unit {
+            // Nothing newer would ever come after it, and its entity would stand still.
+            Unit::S | Unit::Ms | Unit::Us | Unit::Iso if version.0 > LATEST_US => {
+                Err(VersionError::TooLate)
+            }
+            Unit::Integer | Unit::S | Unit::Ms | Unit::Us | Unit::Iso => Ok(version),
+        }
+    }
+
+    fn unbounded(text: &str, unit: Unit) -> Result<Self, VersionError> {
         match unit {
             Unit::Integer => decimal(text, 0, Fraction::Refused, "integer"),
             Unit::S => decimal(text, 6, Fraction::Truncated, "Unix time in seconds"),
@@ -207,6 +225,16 @@ mod tests {
         assert_eq!(read("2025-12-31T19:00:00.000000-05:00", Unit::Iso), Ok(micros));
         assert_eq!(read("1767225600", Unit::S), Ok(micros));
         assert_eq!(read("1767225600.000", Unit::S), Ok(micros));
+        for (text, unit) in [
+            ("1767225600000", Unit::S),
+            ("1767225600000000", Unit::Ms),
+            ("17672256000000000", Unit::Us),
+            ("9999-12-30T00:00:00Z", Unit::Iso),
+        ] {
+            assert_eq!(read(text, unit), Err(VersionError::TooLate), "{text}");
+        }
+        assert!(read("9999999999", Unit::S).is_ok());
+        assert!(read("99999999999999999999", Unit::Integer).is_ok());
         assert_eq!(read("1767225600000", Unit::Ms), Ok(micros));
         assert_eq!(read("1767225600000000", Unit::Us), Ok(micros));
         assert_eq!(read("1.7672256e9", Unit::S), Ok(micros));
@@ -234,8 +262,9 @@ mod tests {
     fn a_fraction_that_is_cut_off_does_not_make_a_version_longer() {
         let longest = "9".repeat(38);
         let cut = format!("{longest}.5");
-        assert_eq!(read(&cut, Unit::Us), Ok(longest.parse().unwrap()));
-        assert_eq!(read(&format!("9{cut}"), Unit::Us), Err(VersionError::TooLong));
+        let decimal = |text: &str| decimal(text, 0, Fraction::Truncated, "a number");
+        assert_eq!(decimal(&cut).map(Version::get), Ok(longest.parse().unwrap()));
+        assert_eq!(decimal(&format!("9{cut}")), Err(VersionError::TooLong));
         let least = Version::from_text(&format!("-{longest}"), Unit::Integer).unwrap();
         assert_eq!(least.predecessor(), least);
         assert_eq!(Version::new(5).unwrap().predecessor(), Version::new(4).unwrap());

@@ -100,9 +100,8 @@ async fn tail(args: &Tail, global: &Global, operator: &Operator) -> Result<Atten
     let context = resolve(global).await?;
     let aws = context.connect(LEDGER).await?;
     let wire = Http::new(args.forward.as_deref().unwrap_or_default())?;
-    let policy = &context.settings.policy;
     let (config, json) = (&context.config, global.json);
-    Box::pin(tail::run(&aws, config, policy, &wire, args, json, operator)).await
+    Box::pin(tail::run(&aws, config, &wire, args, json, operator)).await
 }
 
 async fn events(args: &Events, global: &Global) -> Result<Attention, Failure> {

@@ -166,13 +166,18 @@ pub(crate) fn set_event_id(sample: &mut Sample, source: &Source, id: &str) -> Re
     }
 }
 
-/// Where the built-in preset reads the part of the id that is the event's own: the last part,
-/// and of alternatives the first.
+/// Where the built-in preset reads the part of the id that is the event's own: of several parts the
+/// first that the provider calls an id, else the last; and of alternatives the first.
 fn id_place(source: &Source) -> Option<String> {
     let preset = verifier::preset_table(&source.preset_name)?;
     let id = preset.get("event")?.get("id")?;
     let text = match id.as_array() {
-        Some(parts) => parts.last()?.as_str()?,
+        Some(parts) => {
+            let mut texts = parts.iter().filter_map(|part| part.as_str());
+            let named =
+                texts.clone().find(|text| text.starts_with("header:") && text.contains("-id"));
+            named.or_else(|| texts.next_back())?
+        }
         None => id.as_str()?,
     };
     text.split(" | ").next().map(str::to_owned)
@@ -233,7 +238,10 @@ mod tests {
         let samples = [
             ("stripe_subscription_created", "stripe-live#evt_x"),
             ("github_push", "github#evt_x"),
-            ("shopify_order_paid", "shopify#atelier-nord.myshopify.com:orders/paid:evt_x"),
+            (
+                "shopify_order_paid",
+                "shopify#atelier-nord.myshopify.com:orders/paid:evt_x:6207718842541",
+            ),
             ("standard-webhooks_invoice_paid", "standard-webhooks#evt_x"),
         ];
         for (name, key) in samples {

@@ -21,7 +21,16 @@ pub(crate) async fn of(
     config: &Config,
     document: &str,
 ) -> Result<Vec<Key>, Failure> {
-    on(source, config, document, true).await
+    on(source, config, document, true).await.map(|read| read.keys)
+}
+
+/// What an entry of the secret holds.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// The usable keys. Never none where the source needs one.
+    pub(crate) keys: Vec<Key>,
+    /// What is said of those that are refused.
+    pub(crate) refused: Vec<String>,
 }
 
 /// The same as a stack would read them: keys marked `local` only where its stage is.
@@ -30,24 +39,24 @@ pub(crate) async fn on(
     config: &Config,
     document: &str,
     allow_local: bool,
-) -> Result<Vec<Key>, Failure> {
+) -> Result<Read, Failure> {
     let held = Held { document, complaints: Mutex::default() };
     let keyring = Keyring::new(allow_local);
     keyring.load(&held, config).await;
     let keys = keyring.keys(&held, config, source).await.to_vec();
-    if !keys.is_empty() || !source.preset.needs_key() {
-        return Ok(keys);
-    }
     let complaints = held.complaints.into_inner().unwrap_or_else(PoisonError::into_inner);
     let secret = format!("{:?}", source.secret);
-    let about: Vec<String> = complaints
+    let refused: Vec<String> = complaints
         .into_iter()
         .filter(|line| line.contains(&secret) || line.contains("no JSON"))
         .collect();
-    let found = if about.is_empty() {
+    if !keys.is_empty() || !source.preset.needs_key() {
+        return Ok(Read { keys, refused });
+    }
+    let found = if refused.is_empty() {
         format!("the signing secret has no entry {secret}")
     } else {
-        about.join("\n")
+        refused.join("\n")
     };
     let shape = format!("{{{secret}: [{{\"kid\": \"2026-11\", \"key\": \"...\"}}]}}");
     Err(Failure::usage(format!("no usable key for source `{}`: {found}", source.name))

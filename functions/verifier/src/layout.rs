@@ -13,8 +13,9 @@ pub(crate) const ENTRIES_MAX: usize = 32;
 /// The shape of a signature header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// The value is one signature behind a fixed prefix.
-    Plain { prefix: String, algorithm: Algorithm },
+    /// The value is one signature behind a fixed prefix; or one for each live key where a provider
+    /// sends `several`, in headers of their own, which gateways join with commas.
+    Plain { prefix: String, algorithm: Algorithm, several: bool },
     /// `t=1,v1=ab,v1=cd`: entries cut at `separator`, each cut at its first `assign`.
     Pairs { separator: char, assign: char, signatures: Vec<(String, Algorithm)> },
     /// `1663103925004,ab,cd`: the first entry is field `0`, the rest are signatures.
@@ -50,7 +51,12 @@ impl Layout {
     pub(crate) fn parse<'a>(&self, header: &str, value: &'a str) -> Result<Parsed<'a>, Rejection> {
         let mut parsed = Parsed { fields: Vec::new(), signatures: Vec::new() };
         match self {
-            Self::Plain { prefix, algorithm } => {
+            Self::Plain { prefix, algorithm, several: true } => {
+                let bare = entries(header, value, ',')?.into_iter().map(str::trim);
+                let signatures = bare.filter_map(|entry| entry.strip_prefix(prefix.as_str()));
+                parsed.signatures.extend(signatures.map(|signature| (*algorithm, signature)));
+            }
+            Self::Plain { prefix, algorithm, several: false } => {
                 if value.contains(',') {
                     return Err(Rejection::HeaderRepeated { header: header.to_owned() });
                 }
@@ -89,6 +95,11 @@ impl Layout {
             return Err(Rejection::SchemeRefused { header: header.to_owned() });
         }
         Ok(parsed)
+    }
+
+    /// Whether the header may come more than once.
+    pub(crate) const fn repeats(&self) -> bool {
+        matches!(self, Self::Plain { several: true, .. })
     }
 
     /// Writes a header that `parse` reads back.

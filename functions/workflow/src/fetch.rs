@@ -37,6 +37,8 @@ const PATIENCE_MS_MIN: u64 = 1_000;
 const WRITE_MS: u64 = 2_000;
 /// An answer is an object, not a list of all of them.
 const ANSWER_BYTES_MAX: usize = 1_024 * 1_024;
+/// How long a token is kept that does not say how long it lives.
+const TOKEN_LIFE_MS: u64 = 300_000;
 /// A token is not used in the last minute of its life.
 const TOKEN_MARGIN_MS: u64 = 60_000;
 /// Silence after a 429, at most: as long as a row waits for it.
@@ -159,9 +161,10 @@ impl Fetcher {
         if answer.status == 401 {
             // A key that was rotated looks just so.
             self.tokens.lock().await.remove(&fetch.secret);
-            let was_read = self.keys.refresh(ports).await;
+            self.keys.refresh(ports).await;
             let now_key = self.key(ports, fetch).await?;
-            let is_worth_it = was_read && now_key != key || is_token(&fetch.auth);
+            // It may be another question of this batch that read the new one.
+            let is_worth_it = now_key != key || is_token(&fetch.auth);
             if is_worth_it && question.patience_ms(ports.now()) >= PATIENCE_MS_MIN {
                 gate.admit(ports.now(), true)?;
                 key = now_key;
@@ -221,7 +224,8 @@ impl Fetcher {
         #[derive(Deserialize)]
         struct Granted {
             access_token: String,
-            expires_in: u64,
+            #[serde(default)]
+            expires_in: serde_json::Value,
         }
         let fetch = question.fetch;
         let mut tokens = self.tokens.lock().await;
@@ -251,7 +255,13 @@ impl Fetcher {
             let said = format!("{}: no token, but an answer {}", fetch.path, answer.status);
             return Err(NoAnswer::of(said, FailureClass::Transient));
         };
-        let life_ms = granted.expires_in.saturating_mul(1_000).saturating_sub(TOKEN_MARGIN_MS);
+        // RFC 6749 recommends the field; some leave it out, some write the number as text.
+        let seconds: Option<u64> = match &granted.expires_in {
+            serde_json::Value::String(text) => text.parse().ok(),
+            other => other.as_u64(),
+        };
+        let life_ms = seconds.map_or(TOKEN_LIFE_MS, |seconds| seconds.saturating_mul(1_000));
+        let life_ms = life_ms.saturating_sub(TOKEN_MARGIN_MS);
         let token = Token { text: granted.access_token.clone(), until: now.plus(life_ms) };
         tokens.insert(fetch.secret.clone(), token);
         Ok(granted.access_token)
@@ -315,6 +325,16 @@ fn read(
     let said = |what: &str| format!("{}: the provider {what}", fetch.path);
     match answer.status {
         200 => Told::read(fetch, question.entity_type, &answer.body).map_err(|why| failed(&why)),
+        // Some answer so when a quota is spent.
+        429 | 403 if answer.status == 429 || answer.asks_to_wait_ms(now).is_some() => {
+            let retry_after_ms = answer.asks_to_wait_ms(now);
+            gate.silence(now.plus(retry_after_ms.unwrap_or(SILENCE_MS).min(SILENCE_MS_MAX)));
+            Err(NoAnswer::Failed {
+                error: said(&format!("asks for fewer calls ({})", answer.status)),
+                class: FailureClass::RateLimited,
+                retry_after_ms,
+            })
+        }
         401 | 403 => Err(refused_key(fetch, answer.status, "")),
         status @ (404 | 410) => match fetch.on_404 {
             OnMissing::Tombstone => Ok(Told::nothing(fetch, true)),
@@ -328,15 +348,6 @@ fn read(
                 Err(NoAnswer::of(error, FailureClass::Permanent))
             }
         },
-        429 => {
-            let retry_after_ms = answer.retry_after_ms(now);
-            gate.silence(now.plus(retry_after_ms.unwrap_or(SILENCE_MS).min(SILENCE_MS_MAX)));
-            Err(NoAnswer::Failed {
-                error: said("asks for fewer calls (429)"),
-                class: FailureClass::RateLimited,
-                retry_after_ms,
-            })
-        }
         status @ (301 | 308) => {
             let error = format!("has moved it for good ({status}), and the key follows nowhere");
             let error = said(&format!("{error}: correct its address"));

@@ -82,9 +82,15 @@ impl HttpAnswer {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// How long `Retry-After` asks to wait from `now` on: seconds, or a date.
+    /// How long it asks to wait from `now` on: by `Retry-After`, seconds or a date; or, as GitHub
+    /// does, by saying that nothing is left of a quota and when that is filled again.
     #[must_use]
-    pub fn retry_after_ms(&self, now: Millis) -> Option<u64> {
-        self.header("retry-after").and_then(|value| ledger::retry_after_ms(value, now))
+    pub fn asks_to_wait_ms(&self, now: Millis) -> Option<u64> {
+        let asked = self.header("retry-after").and_then(|value| ledger::retry_after_ms(value, now));
+        asked.or_else(|| {
+            self.header("x-ratelimit-remaining").filter(|left| *left == "0")?;
+            let reset_s: u64 = self.header("x-ratelimit-reset")?.parse().ok()?;
+            Some(Millis(reset_s.saturating_mul(1_000)).since(now))
+        })
     }
 }

@@ -129,7 +129,7 @@ impl LedgerReplay<'_> {
             // Megabytes are not copied to learn that they are there.
             return Ok(Replayed::Before);
         }
-        let bytes = body::read(ports, original, self.policy).await?;
+        let bytes = body::read(ports, original).await?;
         let encoded = body::encode(&bytes, self.policy);
         let now = ports.now();
         let claim = Claim { birth: Birth::Claimed, nonce: ports.token(), received_at: now };

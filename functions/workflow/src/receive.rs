@@ -161,19 +161,44 @@ impl<P: ReceiverPorts> Receiver<P> {
         let url = self.public_url.as_ref().map(|base| format!("{base}{}", delivery.path));
         let request = Self::request(delivery, url.as_deref());
         let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
-        if let Some(answer) = source.preset.handshake(&request, &keys, now.0) {
+        if let Some(answer) = self.handshake(source, &request, &keys, now).await {
             let line = handshake_line(answer.status);
             return (answer, line);
         }
-        match self.verify(source, &request, &keys, now).await {
+        let verified = self.verify(source, &request, &keys, now).await;
+        // The keys may have been read again meanwhile. A handshake comes right after its secret was
+        // stored, and would be taken for an event.
+        let known = keys;
+        let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
+        if !Arc::ptr_eq(&known, &keys)
+            && let Some(answer) = source.preset.handshake(&request, &keys, now.0)
+        {
+            let line = handshake_line(answer.status);
+            return (answer, line);
+        }
+        match verified {
             Ok(verified) => {
-                // The keys may have been read again meanwhile.
-                let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
                 let position = keys.iter().position(|key| key.kid() == verified.kid);
                 self.accept_all(source, delivery, verified, position, now).await
             }
             Err(rejection) => unauthentic(&rejection),
         }
+    }
+
+    /// The answer to a handshake; one that is refused is tried once more with keys read again.
+    async fn handshake(
+        &self,
+        source: &Source,
+        request: &Request<'_>,
+        keys: &[Key],
+        now: Millis,
+    ) -> Option<Answer> {
+        let answer = source.preset.handshake(request, keys, now.0)?;
+        if answer.status != 403 || !self.keyring.refresh(&*self.ports, &self.config).await {
+            return Some(answer);
+        }
+        let keys = self.keyring.keys(&*self.ports, &self.config, source).await;
+        source.preset.handshake(request, &keys, now.0)
     }
 
     /// Verifies; when no key fits, reads the keys again (once a minute) and tries the same

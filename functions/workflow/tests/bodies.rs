@@ -4,7 +4,7 @@
 mod rig;
 
 use ledger::{
-    FailureClass, Outcome, Policy, Row, Status,
+    Codec, FailureClass, Outcome, Policy, Row, Status,
     verbs::{Resolve, ResolveRefusal},
 };
 use rig::{Rig, poison, subscription};
@@ -139,13 +139,17 @@ async fn a_body_with_a_missing_chunk_is_never_worked() {
 }
 
 #[tokio::test]
-async fn a_body_that_unpacks_to_more_than_a_delivery_may_have_is_not_unpacked() {
-    let event = subscription("evt_1", "created", 10, "sub_1", "gold").to_string();
-    for (spare, status) in [(0, Status::Settled), (1, Status::Dead)] {
-        let mut rig = Rig::new();
-        rig.consumer.policy.body_bytes_max = event.len() - spare;
-        let row = worked_after(&rig, |row| row.evidence.body.len = u64::MAX).await;
-        assert_eq!(row.life.status, status);
-        assert_eq!(row.life.outcome, (spare == 0).then_some(Outcome::Applied));
+async fn a_body_that_unpacks_to_more_than_any_list_hands_over_is_not_unpacked() {
+    const MOST: usize = 64 * 1_024 * 1_024;
+    for (len, why) in [(MOST, "does not have the hash"), (MOST + 1, "does not decompress")] {
+        let row = worked_after(&Rig::new(), |row| {
+            row.evidence.body.len = u64::MAX;
+            row.evidence.body.codec = Codec::Zstd;
+            row.evidence.body.inline = Some(zstd::bulk::compress(&vec![0; len], 3).unwrap());
+        })
+        .await;
+        let failure = row.life.failure.unwrap();
+        assert_eq!((row.life.status, failure.class), (Status::Dead, FailureClass::Permanent));
+        assert!(failure.error.contains(why), "{}", failure.error);
     }
 }

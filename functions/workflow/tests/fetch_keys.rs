@@ -62,6 +62,76 @@ async fn a_key_that_was_rotated_is_read_again_once_a_minute_at_most() {
 }
 
 #[tokio::test]
+async fn a_rotated_key_heals_a_whole_batch_and_not_its_first_question_alone() {
+    let (rig, provider) = rig_of(USUAL);
+    for n in 0..5 {
+        provider.put(&format!("sub_{n}"), object("gold", "active"));
+    }
+    deliver(&rig, "evt_0", "updated", "sub_0").await;
+    rig.batch().await;
+    provider.set_whim(|ask| {
+        let is_new = ask.headers.iter().any(|(_, value)| value == "Bearer rk_live_after_rotation");
+        (!is_new).then(|| answer(401, "unknown key"))
+    });
+    let rotated = json!({"shop-api": [{"key": "rk_live_after_rotation"}]}).to_string();
+    rig.twin.set_secret_of(Secret::Outbound, &rotated);
+    rig.twin.advance(61_000);
+    for n in 1..5 {
+        deliver(&rig, &format!("evt_{n}"), "updated", &format!("sub_{n}")).await;
+    }
+    rig.batch().await;
+    for n in 1..5 {
+        let row = rig.row(&format!("evt_{n}"));
+        assert_eq!(row.life.outcome, Some(Outcome::Applied), "evt_{n}");
+    }
+}
+
+#[tokio::test]
+async fn a_spent_quota_said_with_403_is_no_refused_key() {
+    for (header, value) in [("retry-after", "30"), ("x-ratelimit-remaining", "0")] {
+        let (row, ..) = once(USUAL, |rig, provider| {
+            let reset = (rig.now().0 / 1_000 + 30).to_string();
+            provider.set_whim(move |_| {
+                let mut said = answer(403, "slow down");
+                said.headers.push((header.to_owned(), value.to_owned()));
+                said.headers.push(("x-ratelimit-reset".to_owned(), reset.clone()));
+                Some(said)
+            });
+        })
+        .await;
+        assert_eq!(failure_of(&row).0, FailureClass::RateLimited, "{header}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_does_not_say_how_long_it_lives_is_kept_for_minutes() {
+    let oauth =
+        format!("{USUAL}\nauth = {{ token_url = \"https://api.shop.example/oauth2/token\" }}");
+    for (said, asked) in [
+        (json!({"access_token": "t"}), 1),
+        (json!({"access_token": "t", "expires_in": "3599"}), 1),
+        (json!({"access_token": "t", "expires_in": null}), 1),
+        (json!({"access_token": "t", "expires_in": 0}), 2),
+    ] {
+        let (rig, provider) = rig_of(&oauth);
+        rig.twin.set_secret_of(Secret::Outbound, r#"{"shop-api":[{"key":"client:secret-1"}]}"#);
+        let told = said.to_string();
+        provider
+            .set_whim(move |ask| ask.url.ends_with("/oauth2/token").then(|| answer(200, &told)));
+        for n in 0..2 {
+            provider.put(&format!("sub_{n}"), object("gold", "active"));
+            deliver(&rig, &format!("evt_{n}"), "updated", &format!("sub_{n}")).await;
+            rig.batch().await;
+            let row = rig.row(&format!("evt_{n}"));
+            assert_eq!(row.life.outcome, Some(Outcome::Applied), "{said}");
+        }
+        let questions = provider.asked();
+        let tokens = questions.iter().filter(|ask| ask.authorization.starts_with("Basic "));
+        assert_eq!(tokens.count(), asked, "{said}");
+    }
+}
+
+#[tokio::test]
 async fn keys_are_read_every_five_minutes_and_serve_for_an_hour_when_the_store_is_down() {
     let (rig, provider) = rig_of(USUAL);
     provider.put("sub_1", object("gold", "active"));

@@ -153,6 +153,31 @@ async fn a_handshake_writes_nothing_and_a_probe_with_a_bad_signature_is_401() {
 }
 
 #[tokio::test]
+async fn a_handshake_is_proven_by_a_secret_that_was_stored_a_moment_ago() {
+    let sources = format!(
+        "{}[sources.meta]\npreset = \"github\"\nsecret = \"meta\"\n[sources.meta.handshake]\nsubscribe = true\n",
+        sources()
+    );
+    for source in ["slack", "meta"] {
+        let rig = Rig::of(&sources, &json!({}), START, false);
+        rig.twin.advance(61_000);
+        let stored = json!({
+            "slack": [{"kid": "k", "key": TEXT_KEY}],
+            "meta": [{"kid": "k", "key": TEXT_KEY}, {"kid": "t", "key": "vt-01", "handshake": true}],
+        });
+        rig.twin.set_secret(&stored.to_string());
+        let answer = if source == "slack" {
+            post(&rig, "slack", TEXT_KEY, br#"{"type":"url_verification","challenge":"c-1"}"#).await
+        } else {
+            let query = "hub.mode=subscribe&hub.challenge=c-1&hub.verify_token=vt-01";
+            rig.receiver.receive(rig.request("GET", "meta", query, &[], b"")).await
+        };
+        assert_eq!((answer.status, answer.body.as_slice()), (200, &b"c-1"[..]), "{source}");
+        assert!(rig.twin.rows().is_empty(), "{source}: it is no event");
+    }
+}
+
+#[tokio::test]
 async fn an_id_in_an_unsigned_header_cannot_overwrite_what_came_under_it() {
     let rig = rig();
     let deliver = async |id: &str, body: &[u8]| {

@@ -46,9 +46,7 @@ impl Auditing<'_> {
     /// The number from which on the provider said what was written.
     fn told(&self, write: &Write) -> Option<u64> {
         self.events.iter().find_map(|event| match &event.expect {
-            Expect::Fetched { number, says, state, .. }
-                if *state == write.state && says.is_none() == write.is_final =>
-            {
+            Expect::Fetched { number, state, .. } if *state == write.state && !write.is_final => {
                 Some(*number)
             }
             _ => None,

@@ -8,13 +8,13 @@ use crate::{
 };
 use std::collections::{BTreeSet, HashMap};
 
-/// Whether a row joined those that wait, perhaps again, and nothing else was done. An effect has a time
-/// of its own.
+/// Whether a row joined those that wait, perhaps again, and nothing else was done. An effect has its
+/// event and its time; two effects may have one time, to the millisecond.
 pub(super) fn is_joining(before: Option<&Write>, write: &Write) -> bool {
     let Some(before) = before else { return write.updated_at.is_none() };
     !write.waiting.is_empty()
         && write.waiting.is_superset(&before.waiting)
-        && write.updated_at == before.updated_at
+        && (&write.event, write.updated_at) == (&before.event, before.updated_at)
 }
 
 fn number_of(event: &Event) -> Option<u64> {

@@ -349,9 +349,10 @@ impl Maker {
     }
 }
 
-/// Shop, topic and id make the id of a Shopify event.
+/// Shop, topic, id and what it is about make the id of a Shopify event.
 fn shopify_id(sample: &Sample, topic: &str) -> String {
     let id = sample.headers.iter().find(|(name, _)| name == "x-shopify-event-id");
     let id = id.map(|(_, value)| value.as_str()).unwrap_or_default();
-    format!("atelier-nord.myshopify.com:{topic}:{id}")
+    let thing = sample.at("/id").cloned().unwrap_or_default();
+    format!("atelier-nord.myshopify.com:{topic}:{id}:{thing}")
 }

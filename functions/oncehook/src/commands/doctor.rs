@@ -15,10 +15,15 @@ use crate::{
     rows,
 };
 use aws::{Aws, Resource};
+use config::Fetch;
 use futures::{StreamExt, future::join_all, stream};
 use ledger::{Age, Bucket, EntityKey, EventKey, Millis, Policy, age};
 use serde::Serialize;
-use workflow::ports::{Clock, Ledger, OpenEntry, PortError, Secret, SecretStore};
+use std::collections::BTreeMap;
+use workflow::{
+    outbound::{NoKey, api_key},
+    ports::{Clock, Ledger, OpenEntry, PortError, Secret, SecretStore},
+};
 
 /// Entries counted of one kind; more are "at least".
 const COUNTED_MAX: usize = 10_000;
@@ -194,7 +199,28 @@ async fn secrets(aws: &Aws, context: &Context) -> Vec<Check> {
             });
         }
     }
+    if settings.get(Resource::OutboundSecret).is_ok() {
+        checks.extend(outbound_keys(aws, context).await);
+    }
     checks
+}
+
+/// What is wrong with the keys that fetched state is asked for with.
+async fn outbound_keys(aws: &Aws, context: &Context) -> Vec<Check> {
+    let projections = context.config.sources().flat_map(|source| &source.projections);
+    let fetches: BTreeMap<&str, &Fetch> = projections
+        .filter_map(|projection| projection.fetch.as_deref())
+        .map(|fetch| (fetch.path.as_str(), fetch))
+        .collect();
+    let is_local = context.settings.is_local();
+    let reads = fetches.into_values().map(|fetch| async move {
+        match api_key(aws, Secret::Outbound, &fetch.secret, is_local).await {
+            // That is said of the secret as a whole.
+            Err(NoKey::Unreadable(_) | NoKey::NotAnObject) => None,
+            read => judge::outbound_key(&fetch.path, read.map(drop)),
+        }
+    });
+    join_all(reads).await.into_iter().flatten().collect()
 }
 
 async fn clock(aws: &Aws) -> Check {

@@ -81,7 +81,7 @@ pub(crate) async fn run(
         }
         Some(row) => {
             if args.body || args.save_body.is_some() {
-                let bytes = body::read(ports, row, policy).await.map_err(unreadable)?;
+                let bytes = body::read(ports, row).await.map_err(unreadable)?;
                 report.saved_to =
                     args.save_body.as_deref().map(|path| save(path, &bytes)).transpose()?;
                 if args.body {

@@ -21,7 +21,7 @@ use crate::{
     window::Walk,
 };
 use config::Config;
-use ledger::{EventKey, Millis, Policy, Row, SourceName};
+use ledger::{EventKey, Millis, Row, SourceName};
 use std::{collections::BTreeSet, time::Duration};
 use workflow::{
     body,
@@ -75,7 +75,6 @@ impl Cursor {
 pub(crate) async fn run(
     ports: &(impl Ledger + Clock),
     config: &Config,
-    policy: &Policy,
     wire: &impl Wire,
     args: &Tail,
     json: bool,
@@ -84,7 +83,7 @@ pub(crate) async fn run(
     let sources = context::sources(config, args.filter.source.as_ref());
     let cursor = Cursor::new(sources, args.since.resolve(ports.now()));
     let mut so_far = SoFar { shown: 0, until: cursor.begun, refused: false };
-    let follower = Follower { policy, wire, args, json };
+    let follower = Follower { wire, args, json };
     match operator.interruptible(follow(ports, cursor, &follower, &mut so_far)).await {
         Some(done) => done.map(|()| so_far.refused),
         None if args.once => {
@@ -157,7 +156,6 @@ struct Shown {
 
 /// What is done with each event.
 struct Follower<'a, W> {
-    policy: &'a Policy,
     wire: &'a W,
     args: &'a Tail,
     json: bool,
@@ -176,7 +174,7 @@ impl<W: Wire> Follower<'_, W> {
     }
 
     async fn forward(&self, ledger: &impl Ledger, url: &str, row: &Row) -> Result<u16, String> {
-        let body = body::read(ledger, row, self.policy).await.map_err(|error| error.to_string())?;
+        let body = body::read(ledger, row).await.map_err(|error| error.to_string())?;
         let kept = row.evidence.headers.iter();
         let mut headers: Vec<(String, String)> =
             kept.map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -12,7 +12,8 @@ use crate::preset::section::{PresetDefect, Section, describe};
 use crate::scheme::usable_keys;
 use crate::template::{Piece, Template, required_header, signed_url};
 use crate::time::{TimeUnit, Window};
-use crate::{CannotSign, Key, Rejection, Request, Verified};
+use crate::{CannotSign, HeaderLookup, Key, Rejection, Request, Verified};
+use std::borrow::Cow;
 
 /// A signature header, described.
 #[derive(Clone, Debug)]
@@ -121,8 +122,8 @@ impl Signature {
         keys: &[Key],
         now_ms: u64,
     ) -> Result<Verified, Rejection> {
-        let value = required_header(request, &self.header)?;
-        let parsed = self.layout.parse(&self.header, value)?;
+        let value = self.value(request)?;
+        let parsed = self.layout.parse(&self.header, &value)?;
         let signed_at_ms = self.signed_time(request, &parsed)?;
         let candidates = self.candidates(&parsed)?;
         let url = self.url(request).ok_or(Rejection::NoPublicUrl)?;
@@ -135,6 +136,17 @@ impl Signature {
             time.window.check(signed_at_ms, now_ms, time.unit)?;
         }
         Ok(Verified { kid, signed_at_ms })
+    }
+
+    /// The header's value, or all of them as a gateway would join them.
+    fn value<'r>(&self, request: &Request<'r>) -> Result<Cow<'r, str>, Rejection> {
+        if self.layout.repeats() && request.headers.get(&self.header) == HeaderLookup::Repeated {
+            let of_name = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case(&self.header);
+            let values: Vec<&str> =
+                request.headers.iter().filter(of_name).map(|(_, value)| value).collect();
+            return Ok(Cow::Owned(values.join(",")));
+        }
+        Ok(Cow::Borrowed(required_header(request, &self.header)?))
     }
 
     /// The URL text to sign: empty when the scheme does not sign it, `None` when it must and
@@ -299,6 +311,7 @@ fn read_layout(section: &Section<'_>) -> Result<Layout, PresetDefect> {
         LayoutKind::Plain => Ok(Layout::Plain {
             prefix: section.text("prefix")?.unwrap_or_default().to_owned(),
             algorithm: section.required_choice("algorithm", Algorithm::CHOICES)?,
+            several: section.boolean("several")?.unwrap_or(false),
         }),
         LayoutKind::Positional => Ok(Layout::Positional {
             separator: section.character("separator")?.unwrap_or(','),

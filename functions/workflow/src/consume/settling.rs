@@ -64,7 +64,7 @@ enum Round {
 impl<P: ConsumerPorts> Work<'_, P> {
     /// Projects the event and settles the row with every change the guards let through.
     pub(super) async fn settle(&self, row: &Row) -> Result<Ended, Trip> {
-        let bytes = body::read(self.ports(), row, &self.consumer.policy).await?;
+        let bytes = body::read(self.ports(), row).await?;
         let Some(source) = self.consumer.config.source(row.evidence.source.as_str()) else {
             let error = format!("source {} is not configured in this build", row.evidence.source);
             return Err(Trip::failed(error, FailureClass::Transient));

@@ -68,7 +68,7 @@ pub(super) async fn call(
 
 /// Why an answer is worth another try, and how long it asks to wait.
 fn trouble(answer: &HttpAnswer, now: Millis) -> Option<(String, Option<u64>)> {
-    let asked_ms = answer.retry_after_ms(now).or_else(|| quota_ms(answer, now));
+    let asked_ms = answer.asks_to_wait_ms(now);
     match answer.status {
         429 => Some(("asks to slow down (429)".to_owned(), asked_ms)),
         // GitHub says so when a quota is spent.
@@ -76,15 +76,6 @@ fn trouble(answer: &HttpAnswer, now: Millis) -> Option<(String, Option<u64>)> {
         408 | 500..=599 => Some((format!("is in trouble ({})", answer.status), asked_ms)),
         _ => None,
     }
-}
-
-/// GitHub's way to say when the quota is filled again.
-fn quota_ms(answer: &HttpAnswer, now: Millis) -> Option<u64> {
-    if answer.header("x-ratelimit-remaining") != Some("0") {
-        return None;
-    }
-    let reset_s: u64 = answer.header("x-ratelimit-reset")?.parse().ok()?;
-    Some(Millis(reset_s.saturating_mul(1_000)).since(now))
 }
 
 /// How long to wait before the try after number `tries`.

@@ -5,11 +5,10 @@ use crate::plan::{Event, Expect};
 use serde_json::json;
 
 impl Maker {
-    /// A subscription of which events only hint: what it is, its provider says. One in three ends.
+    /// A subscription of which events only hint: what it is, its provider says.
     pub(super) fn hints(&mut self) {
         let subscription = format!("sub_{}_{}", self.run, self.entities);
-        let (count, ends) = (self.rng.u64(2..7), self.one_in(3));
-        for number in 1..=count {
+        for number in 1..=self.rng.u64(2..7) {
             let id = self.id("evt");
             let (plan, status) = (format!("price_{number}"), format!("s{number}"));
             let sample = self
@@ -17,19 +16,14 @@ impl Maker {
                 .with("/id", id.as_str())
                 .with("/data/object/id", subscription.as_str())
                 .with("/data/object/status", "invented");
-            let is_gone = ends && number == count;
-            let state = if is_gone {
-                json!({ "plan": null, "status": null })
-            } else {
-                json!({ "plan": plan, "status": status })
-            };
+            let state = json!({ "plan": plan, "status": status });
             let says =
                 json!({ "items": { "data": [{ "plan": { "id": plan } }] }, "status": status });
             let expect = Expect::Fetched {
                 entity: format!("stripe-fetched#subscription#{subscription}"),
                 path: format!("/v1/subscriptions/{subscription}"),
                 number,
-                says: Some(says).filter(|_| !is_gone),
+                says,
                 state,
             };
             self.add("stripe-fetched", id, &sample, expect);
@@ -48,7 +42,7 @@ impl Maker {
                 entity: format!("paypal#capture#{capture}"),
                 path: format!("/v2/payments/captures/{capture}"),
                 number,
-                says: Some(says),
+                says,
                 state,
             };
             let (id, transmission) = (self.id("WH"), self.id("transmission"));

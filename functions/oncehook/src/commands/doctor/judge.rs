@@ -3,6 +3,7 @@
 use super::{Check, Grade};
 use crate::{
     failure::Failure,
+    keys::Read,
     output::count,
     time::{relative, span},
 };
@@ -10,7 +11,7 @@ use aws::Clocks;
 use config::{Config, Source};
 use ledger::{Millis, Policy};
 use verifier::Key;
-use workflow::ports::OpenEntry;
+use workflow::{outbound::NoKey, ports::OpenEntry};
 
 /// An answer's date has no parts of a second, and took a moment to come.
 const SKEW_OK_MS: u64 = 5_000;
@@ -26,12 +27,19 @@ pub(super) fn configuration(config: &Config, stage: &str) -> Check {
 }
 
 /// A source's signing keys, as the receiver would read them.
-pub(super) fn keys(source: &Source, keys: Result<Vec<Key>, Failure>) -> Check {
+pub(super) fn keys(source: &Source, read: Result<Read, Failure>) -> Check {
     let what = format!("keys of {}", source.name);
-    match keys {
+    match read {
         Ok(_) if !source.preset.needs_key() => Check::ok(what, "none are needed"),
-        Ok(keys) => {
-            let kids: Vec<&str> = keys.iter().map(Key::kid).collect();
+        Ok(read) if !read.refused.is_empty() => Check::bad(
+            Grade::Warn,
+            what,
+            read.refused.join("\n"),
+            "every key usable: when the provider changes to one that is refused, all its deliveries are",
+            "store it again as the provider shows it, or take it out",
+        ),
+        Ok(read) => {
+            let kids: Vec<&str> = read.keys.iter().map(Key::kid).collect();
             let usable = count(kids.len(), "usable key", "usable keys");
             Check::ok(what, format!("{usable}: {}", kids.join(", ")))
         }
@@ -61,6 +69,16 @@ pub(super) fn document(what: &str, text: &str) -> Check {
             "store it again with `aws secretsmanager put-secret-value`",
         ),
     }
+}
+
+/// A key with which a provider is asked; none where nothing is wrong with it.
+pub(super) fn outbound_key(path: &str, read: Result<(), NoKey>) -> Option<Check> {
+    let expected = "one usable key; until then its events fail, and die";
+    let next = "store it in the outbound secret with `aws secretsmanager put-secret-value`";
+    let bad = |why: NoKey| {
+        Check::bad(Grade::Fail, format!("key of {path}"), why.to_string(), expected, next)
+    };
+    read.err().map(bad)
 }
 
 /// This machine's clock against AWS's.
@@ -199,6 +217,14 @@ mod tests {
         let marked =
             r#"{"stripe-live":[{"kid":"cli","local":true,"key":"whsec_abcdefghijklmnop"}]}"#;
         assert_eq!(judged(marked, false).await.grade, Grade::Fail, "not on a live stage");
+        let beside = r#"{"stripe-live":[{"kid":"new","key":"whsec_canaryefghijklmno\n"},
+            {"kid":"old","key":"whsec_abcdefghijklmnop"}]}"#;
+        let beside = judged(&beside.replace("no\n", "no\\n"), false).await;
+        assert_eq!(beside.grade, Grade::Warn, "{beside:?}");
+        assert!(beside.found.contains("new") && !beside.found.contains("canary"), "{beside:?}");
+        assert!(outbound_key("fetch.thing", Ok(())).is_none());
+        let none = outbound_key("fetch.thing", Err(NoKey::NoEntry("api".to_owned()))).unwrap();
+        assert_eq!((none.grade, none.found.contains("\"api\"")), (Grade::Fail, true), "{none:?}");
         assert_eq!(document("replay secret", "{}").grade, Grade::Ok);
         assert_eq!(document("replay secret", "token").grade, Grade::Fail);
     }

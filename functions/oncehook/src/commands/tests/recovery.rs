@@ -340,7 +340,7 @@ async fn follow(stack: &Stack, taker: &Taker, line: &str) -> bool {
     let Command::Tail(args) = testing::command(&line) else { panic!("{line}") };
     let config = testing::config();
     let operator = Operator::typing(&line);
-    tail::run(&*stack.twin, &config, &stack.policy, taker, &args, false, &operator).await.unwrap()
+    tail::run(&*stack.twin, &config, taker, &args, false, &operator).await.unwrap()
 }
 
 #[tokio::test]
@@ -355,7 +355,7 @@ async fn tail_forwards_each_event_once_as_it_came_with_its_key_and_says_what_was
     let one = one.unwrap();
     assert_eq!((one.url.as_str(), one.method.as_str()), (url, "POST"));
     let row = stack.twin.find("github#p-7").unwrap();
-    let kept = workflow::body::read(&*stack.twin, &row, &stack.policy).await.unwrap();
+    let kept = workflow::body::read(&*stack.twin, &row).await.unwrap();
     assert_eq!(one.body, kept);
     assert!(one.headers.iter().any(|(name, _)| name == "x-github-event"), "{:?}", one.headers);
     post(&stack, "github_push --id bad --set /ref=refs/heads/bad").await.unwrap();
@@ -377,8 +377,8 @@ async fn leaving_a_stream_is_no_failure_and_leaving_what_has_an_end_is() {
         let Command::Tail(args) = testing::command(&line) else { panic!("{line}") };
         let operator = Operator::typing(&line).leaving_when(|| true);
         let config = testing::config();
-        let (twin, policy) = (&*stack.twin, &stack.policy);
-        let ended = tail::run(twin, &config, policy, &taker, &args, false, &operator).await;
+        let twin = &*stack.twin;
+        let ended = tail::run(twin, &config, &taker, &args, false, &operator).await;
         assert_eq!(ended.err().map(|failure| failure.code()), code, "{line}");
     }
 }
