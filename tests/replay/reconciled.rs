@@ -1,7 +1,7 @@
 //! The scheduled comparison: completeness as a figure, a gap as an alarm, and what cannot be compared
 //! as neither.
 
-use crate::shop::{NOW, SHOP, applied, deliver, payment, rows, world, world_with};
+use crate::shop::{NOW, SHOP, applied, deliver, payment, rows, world, world_sent, world_with};
 use ledger::{Origin, Policy};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -110,6 +110,21 @@ fn figure(lines: &[Line], name: &str) -> Option<f64> {
 
 fn said(lines: &[Line]) -> Vec<(Level, &str)> {
     lines.iter().map(|line| (line.level, line.message.as_str())).collect()
+}
+
+#[test]
+fn what_an_endpoint_is_not_sent_is_no_gap() {
+    for (types, said_of) in [
+        (r#"["payment"]"#, "Stripe says 21, ledger holds 0, 21 missing, 0 late"),
+        (r#"["payment.received"]"#, "Stripe says 21, ledger holds 0, 21 missing, 0 late"),
+        (r#"["pay", "invoice"]"#, "Stripe says 0, ledger holds 0, 0 missing, 0 late"),
+    ] {
+        let hourly = hourly_in(world_sent(types), Scope::All);
+        hourly.listed(&minutely(30));
+        let lines = hourly.run(300_000);
+        let found = said(&lines);
+        assert!(found.iter().any(|(_, line)| *line == said_of), "{types}: {found:?}");
+    }
 }
 
 #[test]

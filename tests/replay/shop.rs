@@ -39,7 +39,17 @@ pub(crate) fn world() -> World {
 
 /// The same, with these limits.
 pub(crate) fn world_with(policy: Policy) -> World {
-    WorldBuilder::new(SOURCES)
+    world_of(SOURCES, policy)
+}
+
+/// The same, of an endpoint that is sent these types alone, while the list has all.
+pub(crate) fn world_sent(types: &str) -> World {
+    let replay = format!("[sources.shop.replay]\ntypes = {types}\n");
+    world_of(&format!("{SOURCES}\n{replay}"), Policy::default())
+}
+
+fn world_of(sources: &str, policy: Policy) -> World {
+    WorldBuilder::new(sources)
         .policy(policy)
         .keys("shop", &["whsec_Zk3vR8qLw2NcY7tB5xJ9hD4mP6sG1aFe"])
         .at(NOW)

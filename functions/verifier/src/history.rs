@@ -40,6 +40,9 @@ pub struct EventList {
     pub query: Vec<(String, String)>,
     /// The JSON body of a `POST`, with the same places; `None` for a `GET`.
     pub post: Option<String>,
+    /// The event types that the endpoint is sent, where the list holds more; a name is also what begins
+    /// with it and a dot. Empty for all.
+    pub types: Vec<String>,
     /// Pointer to the list in an answer.
     pub items: String,
     /// Whether the newest comes first, so that a page older than the window ends it. Needed where
@@ -182,6 +185,7 @@ impl EventList {
             headers: read_pairs(&section, "headers")?,
             query: read_pairs(&section, "query")?,
             post: section.string("post")?.map(str::to_owned),
+            types: section.strings("types")?.into_iter().map(str::to_owned).collect(),
             items: pointer(&section, "items")?.unwrap_or_default(),
             newest_first: section.boolean("newest_first")?.unwrap_or(false),
             next: read_next(section.required_section("next")?)?,

@@ -188,7 +188,8 @@ impl<P: ReconcilerPorts> Reconciler<P> {
             let window = window(covered_until, opening, remembered_ms, ports.now());
             // A run that got nowhere gives its name on, so that its rows are known again.
             let new = || ports.token().to_string().chars().take(12).collect();
-            Checkpoint::new(source.name.as_str(), run.unwrap_or_else(new), window, Vec::new())
+            let (run, types) = (run.unwrap_or_else(new), opening.list.types.clone());
+            Checkpoint::new(source.name.as_str(), run, window, types)
         });
         let note = format!("reconciler, run {}: scheduled comparison", checkpoint.run);
         let replay = Replay {

@@ -29,7 +29,8 @@ where
         }
     }
     let window = pager.window();
-    let checkpoint = Checkpoint::new(source.name.as_str(), String::new(), window, Vec::new());
+    let types = pager.types().to_vec();
+    let checkpoint = Checkpoint::new(source.name.as_str(), String::new(), window, types);
     let remembered_ms = Some(remembered_ms);
     let replay = Replay { ports, source, pager, access: &access, feed, watch, pace, remembered_ms };
     match replay.run(checkpoint, &Nowhere, None).await {

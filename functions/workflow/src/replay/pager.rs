@@ -145,6 +145,12 @@ impl Pager {
         cursor.lies_at(&self.address)
     }
 
+    /// The types that the endpoint is sent; all where it is empty.
+    #[must_use]
+    pub fn types(&self) -> &[String] {
+        &self.list.types
+    }
+
     /// Whether a body is read with a request of its own.
     #[must_use]
     pub const fn needs_details(&self) -> bool {
