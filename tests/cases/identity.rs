@@ -177,16 +177,18 @@ fn b07_where_the_id_stands_is_said_for_each_provider() {
 #[test]
 fn b08_a_shopify_event_is_its_shop_its_topic_and_its_event_id() {
     let world = world();
-    let send = |shop: &str, topic: &str, webhook: &str| {
+    let send_of = |thing: u32, shop: &str, topic: &str, webhook: &str| {
         let headers = [
             ("x-shopify-shop-domain", shop),
             ("x-shopify-topic", topic),
             ("x-shopify-event-id", "E1"),
             ("x-shopify-webhook-id", webhook),
         ];
-        assert_eq!(world.deliver("shopify", &headers, br#"{"id":1}"#).status, 200);
+        let body = json!({ "id": thing }).to_string();
+        assert_eq!(world.deliver("shopify", &headers, body.as_bytes()).status, 200);
         world.keys().len()
     };
+    let send = |shop: &str, topic: &str, webhook: &str| send_of(1, shop, topic, webhook);
     let rows = [
         send("shop-one.example", "orders/create", "W1"),
         send("shop-one.example", "orders/create", "W1"),
@@ -195,11 +197,12 @@ fn b08_a_shopify_event_is_its_shop_its_topic_and_its_event_id() {
         send("shop-one.example", "orders/create", "W9"),
     ];
     assert_eq!(rows, [1, 1, 2, 3, 3]);
+    assert_eq!(send_of(2, "shop-one.example", "orders/create", "W4"), 4, "another order");
     // Without an event id the webhook id serves.
     let older =
         [("x-shopify-shop-domain", "s"), ("x-shopify-topic", "t"), ("x-shopify-webhook-id", "W1")];
     assert_eq!(world.deliver("shopify", &older, b"{}").status, 200);
-    assert!(world.keys().contains(&"shopify#s:t:W1".to_owned()), "{:?}", world.keys());
+    assert!(world.keys().contains(&"shopify#s:t:W1:t".to_owned()), "{:?}", world.keys());
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn table(suite: &Suite) -> Vec<Vendor> {
         "amount": {"value": 1130, "currency": "EUR"}, "eventCode": "AUTHORISATION",
         "eventDate": "2026-11-30T12:00:00+01:00", "success": "true"}}]});
     let transfer = json!({"type": "balancePlatform.transfer.created", "environment": "test",
-        "timestamp": at, "data": {"id": id("transfer"), "status": "authorised",
+        "timestamp": at, "data": {"id": id("transfer"), "sequenceNumber": 2, "status": "authorised",
         "amount": {"value": 9, "currency": "EUR"}}});
     let channel = json!({"type": "event_callback", "event_id": id("Ev"), "event_time": 1_796_040_000,
         "event": {"type": "channel_created", "channel": {"id": id("C"), "name": "fun"}}});
@@ -73,7 +73,7 @@ fn table(suite: &Suite) -> Vec<Vendor> {
     let mollie = json!({"resource": "event", "id": id("event"), "type": "sales-invoice.paid",
         "entityId": id("invoice"), "createdAt": at});
     let square = json!({"merchant_id": "M1", "type": "payment.updated", "event_id": id("evt"), "created_at": at,
-        "data": {"type": "payment", "id": id("pay"), "object": {"payment": {"id": id("pay"), "version": 3,
+        "data": {"type": "payment", "id": id("pay"), "object": {"payment": {"id": id("pay"), "updated_at": at,
         "status": "COMPLETED", "amount_money": {"amount": 900, "currency": "EUR"}}}}});
     let gocardless = json!({"events": [{"id": id("EV"), "created_at": at, "resource_type": "payments",
         "action": "confirmed", "links": {"payment": id("PM")}, "details": {"cause": "payment_confirmed"}}]});
