@@ -137,9 +137,11 @@ fn step(source: &'static str, sample: Sample, note: &'static str) -> Step {
 fn key(source: &str, sample: &Sample) -> String {
     let id = match source {
         "github" => header(sample, "x-github-delivery"),
-        "shopify" => ["x-shopify-shop-domain", "x-shopify-topic", "x-shopify-event-id"]
-            .map(|name| header(sample, name))
-            .join(":"),
+        "shopify" => {
+            let thing = sample.at("/id").map(Value::to_string).unwrap_or_default();
+            let names = ["x-shopify-shop-domain", "x-shopify-topic", "x-shopify-event-id"];
+            [names.map(|name| header(sample, name)).join(":"), thing].join(":")
+        }
         _ => text(sample, "/id"),
     };
     format!("{source}#{id}")
