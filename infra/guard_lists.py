@@ -43,6 +43,8 @@ SUITES: dict[str, tuple[str, ...]] = {
     "letters": ("-p", "workflow", "--test", "letters"),
     "paypal": ("-p", "workflow", "--test", "paypal"),
     "fetch": ("-p", "workflow", "--test", "fetch"),
+    "fetch-keys": ("-p", "workflow", "--test", "fetch_keys"),
+    "providers": ("-p", "workflow", "--test", "providers"),
     "sequence": ("-p", "workflow", "--test", "sequence"),
     "replay-route": ("-p", "workflow", "--test", "replay_route"),
     "ledger-replay": ("-p", "workflow", "--test", "ledger_replay"),

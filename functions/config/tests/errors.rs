@@ -397,16 +397,3 @@ fn a_state_without_fields_is_refused() {
     let whole = projection("set", &format!("set = {{ {longest} = \"/x\" }}"));
     assert!(Config::parse("sources.toml", &whole, &|_| None).is_ok());
 }
-
-#[test]
-fn a_tombstone_is_true_or_false() {
-    assert_eq!(
-        error_in("set", "set = { x = \"/x\" }\nfinal = \"yes\""),
-        "sources.toml:9: sources.s.projections[0].final: found `yes`, allowed true or false"
-    );
-    for (said, is_final) in [("", false), ("final = false", false), ("final = true", true)] {
-        let text = projection("set", &format!("set = {{ x = \"/x\" }}\n{said}"));
-        let config = Config::parse("sources.toml", &text, &|_| None).unwrap();
-        assert_eq!(config.source("s").unwrap().projections[0].is_final, is_final, "{said:?}");
-    }
-}

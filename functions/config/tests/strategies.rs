@@ -230,3 +230,16 @@ fn only_what_adds_is_not_worked_again_from_the_ledger() {
         );
     }
 }
+
+#[test]
+fn a_tombstone_is_true_or_false() {
+    let version = "strategy = \"version\", by = \"/v\"";
+    let with = |said: &str| source(&projection("a", "thing", version, &format!("{SET}\n{said}")));
+    assert_eq!(
+        errors(&with("final = \"yes\"")),
+        ["sources.toml:9: sources.s.projections[0].final: found `yes`, allowed true or false"]
+    );
+    for (said, is_final) in [("", false), ("final = false", false), ("final = true", true)] {
+        assert_eq!(only(&accepted(&with(said))).is_final, is_final, "{said:?}");
+    }
+}

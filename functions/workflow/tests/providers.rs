@@ -159,7 +159,10 @@ async fn a_handshake_is_proven_by_a_secret_that_was_stored_a_moment_ago() {
         sources()
     );
     for source in ["slack", "meta"] {
-        let rig = Rig::of(&sources, &json!({}), START, false);
+        let old = json!([{"kid": "old", "key": rig::SECRET}]);
+        let rig = Rig::of(&sources, &json!({"slack": old, "meta": old}), START, false);
+        let known = post(&rig, source, "a key of nobody's", b"{}").await;
+        assert_eq!(known.status, 401, "the old secret is in use");
         rig.twin.advance(61_000);
         let stored = json!({
             "slack": [{"kid": "k", "key": TEXT_KEY}],
